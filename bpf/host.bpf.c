@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What only the kernel can count for the host's metrics: round-trip times, retransmissions, open files of processes.
- * Nothing here runs for a packet or a system call: connections are looked at when they end, and by an iterator. */
+/* Host metrics that only the kernel can count: round-trip times, retransmissions, open files of processes. Nothing runs
+ * per packet or system call: connections are read when they end, and by an iterator. */
 #include "include/kernel.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 
-/* Upper bounds of the buckets in microseconds; one bucket more counts what is above. */
+/* Upper bounds of the buckets in microseconds; one more bucket counts the rest. */
 const volatile u64 rtt_bounds[14] = {}; /* set before the load, see src/signals/metrics/collectors/ebpf.ts */
 u64 rtt_buckets[15];
 u64 rtt_sum;
 u64 retransmits;
 
-/* What the iterator over processes writes for each. */
+/* Result of the process iterator. */
 struct svc_process {
 	u32 open_fds;
 	char comm[16];
@@ -21,7 +21,7 @@ const struct svc_process *unused_process __attribute__((unused)); /* keeps the t
 
 static __always_inline void observe(struct tcp_sock *tp)
 {
-	u32 microseconds = tp->srtt_us >> 3; /* kept as eighths (include/linux/tcp.h) */
+	u32 microseconds = tp->srtt_us >> 3; /* stored in eighths (include/linux/tcp.h) */
 	if (!microseconds)
 		return;
 	u32 bucket = 0;
@@ -61,7 +61,7 @@ int svc_host_connections(struct bpf_iter__tcp *ctx)
 	return 0;
 }
 
-/* Bits of a word. The instruction set has no such instruction. */
+/* Bits set in a word; BPF has no instruction for this. */
 static __always_inline u32 ones(u64 word)
 {
 	word -= (word >> 1) & 0x5555555555555555ULL;
@@ -71,7 +71,7 @@ static __always_inline u32 ones(u64 word)
 }
 
 #define WORDS 32
-#define CHUNKS 32 /* 65,536 files; of a process with more the others are not counted */
+#define CHUNKS 32 /* 65,536 files; further ones of a process are not counted */
 
 SEC("iter/task")
 int svc_host_processes(struct bpf_iter__task *ctx)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Counts TCP connections by process and peer: how long they took to open, why they did not, bytes, round trips,
- * retransmissions, resets. Nothing runs for a packet or a call: the kernel keeps a connection's totals itself, and they
- * are fetched when the connection ends and, while it lives, by an iterator. */
+/* Counts TCP connections by process and peer: duration and failures of connects, bytes, round trips, retransmissions,
+ * resets. Nothing runs per packet or call: the kernel keeps totals per connection, which are read when it ends and,
+ * before that, by an iterator. */
 #include "include/kernel.h"
 #include "include/net-conn.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Keep the types in BTF. */
+/* Keeps the types in BTF. */
 const enum svc_net_side *unused_side __attribute__((unused));
 const enum svc_net_failure *unused_failure __attribute__((unused));
 
-#define EPHEMERAL 32768 /* net.ipv4.ip_local_port_range begins here, as a rule */
-#define DONE 2UL        /* 1 << SOCK_DONE: the peer's FIN was taken (include/net/sock.h) */
+#define EPHEMERAL 32768 /* usual start of net.ipv4.ip_local_port_range */
+#define DONE 2UL        /* 1 << SOCK_DONE: the peer's FIN was received (include/net/sock.h) */
 
 enum { ECONNRESET = 104, ETIMEDOUT = 110, ECONNREFUSED = 111, EHOSTUNREACH = 113, ENETUNREACH = 101, ECANCELED = 125 };
 
-/* Set before the load, upper bounds of the buckets; one bucket more counts what is above. See src/signals/capture/network.ts. */
+/* Set before load: upper bounds of the buckets; one more bucket counts the rest. See src/signals/capture/network.ts. */
 const volatile u64 connect_bounds_ns[SVC_NET_BUCKETS - 1] = {};
 const volatile u64 rtt_bounds_us[SVC_NET_BUCKETS - 1] = {};
 static const struct svc_net_pair zero_pair;
 
 u32 self_pid;    /* set by the iterator, which runs in the agent's own context */
-u32 watching;    /* 1: all ports that are listened at are known, so that older connections can be joined */
-u64 overflowed;  /* times that something was counted in `overflow` */
+u32 watching;    /* 1: all listening ports are known, so older connections can be joined */
+u64 overflowed;  /* events that were counted in `overflow` */
 u64 storage_full; /* connections that are not watched: no memory for their state */
 
 struct {
@@ -34,7 +34,7 @@ struct {
 	__type(value, struct svc_net_pair);
 } pairs SEC(".maps");
 
-/* Takes what has no pair, so that totals stay exact. */
+/* Counts whatever has no pair, so that totals stay exact. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -90,7 +90,7 @@ static __always_inline void addresses(struct svc_net_key *key, struct sock *sk)
 	peer[3] = OF(skc, skc_daddr);
 }
 
-/* The process that runs now has the socket. */
+/* The current process has the socket. */
 static __always_inline void own(struct conn *c)
 {
 	struct task_struct *task = current_task();
@@ -102,7 +102,7 @@ static __always_inline void own(struct conn *c)
 	c->owned = 1;
 }
 
-/* Starts the count of a connection, whatever the state held before: a socket can be connected again. */
+/* Starts counting a connection in any state: a socket can be connected again. */
 static __always_inline void begin(struct conn *c, struct sock *sk, u8 side)
 {
 	addresses(&c->key, sk);
@@ -127,7 +127,7 @@ static __always_inline u64 received_of(struct tcp_sock___net *tp, struct sock *s
 	return bytes && fin ? bytes - 1 : bytes;
 }
 
-/* Moves what is new of a connection to its pair. */
+/* Adds the new counts of a connection to its pair. */
 static __always_inline struct svc_net_pair *account(struct conn *c, struct sock *sk, struct tcp_sock *tcp,
 						     bool established, bool last)
 {
@@ -153,7 +153,7 @@ static __always_inline struct svc_net_pair *account(struct conn *c, struct sock 
 		__sync_fetch_and_add(&pair->resets_received, new_resets(c, 0));
 	if (c->resets[1])
 		__sync_fetch_and_add(&pair->resets_sent, new_resets(c, 1));
-	/* A round trip is worth counting when bytes made it, or once. */
+	/* A round trip is counted once, and again after further bytes. */
 	u32 rtt = OF(tp, srtt_us) >> 3;
 	u64 mark = c->sent + 1;
 	if (established && rtt && (last || mark > 1) && is_marked(c, mark)) {
@@ -178,7 +178,7 @@ static __always_inline u32 failure_of(struct sock *sk)
 		return svc_net_failure_reset;
 	case ECANCELED:
 		return svc_net_failure_cancelled;
-	case 0: /* close(2) has shut both sides by now; a connect(2) that fails has not */
+	case 0: /* close(2) has shut both sides by now, a failed connect(2) has not */
 		return OF(sk, sk_shutdown) == SHUTDOWN_BOTH ? svc_net_failure_cancelled : svc_net_failure_local;
 	default:
 		return svc_net_failure_other;
@@ -224,7 +224,7 @@ static __always_inline void on_accepted(struct sock *sk)
 		c->active = 0;
 }
 
-/* Its listener's state is all that it has: that it was established was missed. */
+/* Whether the handshake was missed: only its listener's state is known. */
 static __always_inline bool was_missed(struct conn *c)
 {
 	return !c->active && !c->key.port && c->key.pid != self_pid;
@@ -262,7 +262,7 @@ static __always_inline void on_closed(struct conn *c, struct sock *sk, struct tc
 static __always_inline void count_end(struct conn *c, struct sock *sk)
 {
 	if (!claim(sk))
-		return; /* who has it counts the end, too */
+		return; /* its owner counts the end too */
 	if (c->active)
 		on_closed(c, sk, tcp_of(sk), c->ends == ENDS_CONNECTING);
 	release(sk);
@@ -328,7 +328,7 @@ int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 		begin(c, sk, svc_net_side_server);
 	if (!c->active)
 		return 0;
-	/* Only the process that has the socket comes here with these, and with a close that has shut both sides. */
+	/* These, and a close with both sides shut, occur only in the process that has the socket. */
 	bool by_owner = to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK ||
 			(to == TCP_CLOSE && sk->sk_shutdown == SHUTDOWN_BOTH);
 	if (by_owner && !c->owned)
@@ -341,8 +341,8 @@ int BPF_PROG(svc_net_state, struct sock *sk, int from, int to)
 	return 0;
 }
 
-/* A program does not run inside of itself: a state that changes in an interrupt of one that changes is missed, once in
- * a million. The last moment of a socket makes up for its end. */
+/* A program does not run inside itself: a state change in an interrupt of another one is missed, about once in a
+ * million. The destruction of the socket makes up for a missed end. */
 SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(svc_net_destroy, struct sock *sk)
 {
@@ -360,7 +360,7 @@ static __always_inline void on_reset(const struct sock *sk, u32 direction)
 	if (!sk)
 		return;
 	struct conn *c = conn_of((struct sock *)sk);
-	/* A refused connection is a failure and no reset; a listener has no pair. */
+	/* A refused connection is a failure, not a reset; a listener has no pair. */
 	if (!c || !c->key.port || c->start_ns)
 		return;
 	if (c->active) {
@@ -388,7 +388,7 @@ int BPF_PROG(svc_net_reset_sent, const struct sock *sk)
 	return 0;
 }
 
-/* A connection that was there before: what it has moved until now is not counted. */
+/* Joins a connection that existed before: its previous bytes are not counted. */
 static __always_inline void join(struct conn *c, struct sock *sk, struct tcp_sock *tcp)
 {
 	struct endpoint here = { .netns = netns_of(sk), .port = OF(sk, __sk_common.skc_num) };
@@ -403,7 +403,7 @@ static __always_inline void join(struct conn *c, struct sock *sk, struct tcp_soc
 	c->observed = c->sent + 1;
 }
 
-/* Of other processes than the current one helpers tell no groups. */
+/* Helpers report groups only for the current process. */
 static __always_inline u32 owner_of(struct task_struct *task)
 {
 	u32 user = user_of(task);
@@ -418,7 +418,7 @@ static __always_inline void take_owner(struct conn *c, struct task_struct *task)
 	c->owned = 1;
 }
 
-/* Somebody listens at a port. `c`: what is known of the socket. */
+/* A process listens on a port. `c`: state of the socket, if any. */
 static __always_inline void on_listener(struct conn *c, struct sock *sk, struct task_struct *task)
 {
 #ifdef OLD_KERNEL
@@ -434,7 +434,7 @@ static __always_inline void on_listener(struct conn *c, struct sock *sk, struct 
 #endif
 }
 
-/* Every file of every process. It finds who has a connection, and counts what connections have moved that live on. */
+/* Visits every file of every process: finds owners of connections, and counts the bytes of open ones. */
 SEC("iter/task_file")
 int svc_net_files(struct bpf_iter__task_file *ctx)
 {

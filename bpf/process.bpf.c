@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Programs that start, processes that end and those that the kernel kills for their memory. Each is counted; up to
- * `events_max` a second are told one by one. Arguments and environments are never read. */
+/* Program starts, process exits and OOM kills. Each is counted; up to `events_max` per second are reported
+ * individually. Arguments and environments are never read. */
 #include "include/kernel.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
@@ -12,33 +12,32 @@ enum svc_process_kind { svc_process_kind_exec, svc_process_kind_exit, svc_proces
 
 struct svc_process_event {
 	u64 time_ns;  /* CLOCK_MONOTONIC */
-	u64 start_ns; /* when the process began: the same clock; 0: not known */
-	u64 cgroup;   /* 0: not known */
-	u64 boot_ns;  /* when the process began: since boot, as /proc/PID/stat has it; 0: not known */
+	u64 start_ns; /* start of the process, same clock; 0: unknown */
+	u64 cgroup;   /* 0: unknown */
+	u64 boot_ns;  /* start of the process since boot, as in /proc/PID/stat; 0: unknown */
 	u32 kind;
 	u32 pid;      /* thread group, initial pid namespace */
 	u32 parent;
 	u32 uid;
-	u32 status;   /* of an exit, as wait(2) has it */
-	u8 oom_killed; /* of an exit: the kernel had chosen it */
+	u32 status;   /* exit status, as from wait(2) */
+	u8 oom_killed; /* for an exit: chosen by the OOM killer */
 	u8 pad;
-	u16 path_length; /* of `path`, its end left out; only so much of it is there */
+	u16 path_length; /* length of the possibly truncated `path`; the record ends there */
 	u8 comm[16];
-	u8 path[PATH_MAX_BYTES]; /* of an exec: the file, as the caller named it */
-	/* The innermost control group whose name has room for a container's id, and the one above it; "": none. */
+	u8 path[PATH_MAX_BYTES]; /* for an exec: the file as named by the caller */
+	/* Innermost control group whose name has room for a container id, and its parent; "": none. */
 	u8 group[GROUP_NAME_BYTES];
 	u8 above[GROUP_NAME_BYTES];
 };
 const struct svc_process_event *unused_event __attribute__((unused)); /* keeps the types in BTF */
 const enum svc_process_kind *unused_kind __attribute__((unused));
 
-u32 events_max; /* a second: set before the programs are attached, and lowered where svc takes too much CPU */
+u32 events_max; /* per second: set before the programs are attached, and lowered while svc uses too much CPU */
 
-/* Counted since the load. Exits by what ended the process: 0: it returned zero, 1: another number, 2 and more: a signal,
- * plus 1. */
+/* Counts since the load. Exits by cause: 0: returned zero, 1: returned another number, 2 and above: signal plus 1. */
 #define EXITS 128
 u64 execs;
-u64 starts; /* processes, threads left out */
+u64 starts; /* processes, without threads */
 u64 exits[EXITS];
 u64 oom_kills;
 u64 untold[3]; /* events that were only counted, by kind */
@@ -51,7 +50,7 @@ struct {
 	__uint(max_entries, 512 << 10);
 } ring SEC(".maps");
 
-/* Processes whose end was counted: two last threads may end at once. */
+/* Processes whose end was counted: the last two threads may end at the same time. */
 #ifdef OLD_KERNEL
 struct ended_key {
 	u64 start_ns;
@@ -59,7 +58,7 @@ struct ended_key {
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096); /* they are told from each other for a moment only */
+	__uint(max_entries, 4096); /* must be distinct only for a moment */
 	__type(key, struct ended_key);
 	__type(value, u8);
 } ended SEC(".maps");
@@ -101,7 +100,7 @@ struct cgroup___process {
 };
 
 struct css_set___process {
-	struct cgroup_subsys_state___process *subsys[1]; /* as many as the kernel has controllers */
+	struct cgroup_subsys_state___process *subsys[1]; /* actually one per controller */
 	struct cgroup___process *dfl_cgrp;
 };
 
@@ -127,12 +126,12 @@ enum cgroup_subsys_id___process { memory_cgrp_id___process };
 #define EEXIST 17
 #define SIGNAL_GROUP_EXIT 4 /* include/linux/sched/signal.h */
 
-/* Whether one more event may be told in this second. */
+/* Whether one more event may be reported in this second. */
 static __always_inline bool may_tell(u64 now)
 {
 	u64 this_second = now / MONOTONIC_SECOND, was = second;
 #ifdef OLD_KERNEL
-	/* CPUs that are here at the same time may tell one more each. */
+	/* CPUs in a race may report one more each. */
 	if (was != this_second) {
 		second = this_second;
 		told = 0;
@@ -147,7 +146,7 @@ static __always_inline bool may_tell(u64 now)
 #endif
 }
 
-/* Whether the end of this process was counted before; from now on it was. */
+/* Whether the end of this process was counted before; marks it as counted. */
 static __always_inline bool has_ended(struct task_struct *leader)
 {
 #ifdef OLD_KERNEL
@@ -180,8 +179,8 @@ static __always_inline struct svc_process_event *begin(u32 kind, u64 now)
 	return event;
 }
 
-/* The one of the memory controller where that is in a hierarchy of version 1, because runtimes leave the unified one of a
- * hybrid host alone; else the unified one. */
+/* The memory controller's group if that is in a version 1 hierarchy, because runtimes ignore the unified group on
+ * hybrid hosts; otherwise the unified one. */
 static __always_inline struct cgroup___process *group_of(struct task_struct___process *task)
 {
 	struct css_set___process *set = BPF_CORE_READ(task, cgroups);
@@ -200,7 +199,7 @@ static __always_inline struct cgroup___process *group_of(struct task_struct___pr
 #define CONTAINER_ID 64
 #define GROUP_DEPTH 8
 
-/* A container may have groups of its own below the one that its runtime named. */
+/* A container may have its own groups below the one that its runtime named. */
 static __always_inline void name_group(struct svc_process_event *event, struct task_struct___process *task)
 {
 	struct cgroup___process *group = group_of(task);
@@ -208,7 +207,7 @@ static __always_inline void name_group(struct svc_process_event *event, struct t
 		if (!group)
 			break;
 		long length = bpf_probe_read_kernel_str(event->group, sizeof(event->group), BPF_CORE_READ(group, kn, name));
-		/* `self`, the first member, leads to that of the group above. */
+		/* `self`, the first member, leads to that of the parent group. */
 		group = BPF_CORE_READ(group, self.parent, cgroup);
 		if (length <= CONTAINER_ID)
 			continue;
@@ -219,7 +218,7 @@ static __always_inline void name_group(struct svc_process_event *event, struct t
 	event->group[0] = 0;
 }
 
-/* Of the process that runs now. */
+/* Describes the current process. */
 static __always_inline void describe(struct svc_process_event *event, struct task_struct *task)
 {
 	struct task_struct___process *leader = ((struct task_struct___process *)task)->group_leader;
@@ -233,7 +232,7 @@ static __always_inline void describe(struct svc_process_event *event, struct tas
 	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), task->group_leader->comm);
 }
 
-/* The consumer polls: waking it for each would cost more than the event itself. */
+/* The consumer polls: a wake-up per event would cost more than the event itself. */
 static __always_inline void tell(struct svc_process_event *event)
 {
 	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
@@ -266,7 +265,7 @@ int BPF_PROG(svc_process_exit, struct task_struct *task)
 {
 	struct task_struct___process *ending = (struct task_struct___process *)task;
 	struct signal_struct___process *signal = ending->signal;
-	if (signal->live.counter) /* other threads go on */
+	if (signal->live.counter) /* other threads continue */
 		return 0;
 	if (task->flags & PF_KTHREAD)
 		return 0;
@@ -288,7 +287,7 @@ int BPF_PROG(svc_process_exit, struct task_struct *task)
 	return 0;
 }
 
-/* The kernel chose a victim: in the context of whoever asked for memory, so that only `pid` tells of it. */
+/* OOM kill. Runs in the context of the process that requested memory, so only `pid` identifies the victim. */
 static __always_inline struct svc_process_event *on_victim(u32 pid)
 {
 	__sync_fetch_and_add(&oom_kills, 1);
@@ -311,7 +310,7 @@ int BPF_PROG(svc_process_oom, struct task_struct *task)
 	return 0;
 }
 
-/* Before Linux 6.9 the tracepoint told the number of the process only. */
+/* Before Linux 6.9 the tracepoint has only the process number. */
 SEC("tp_btf/mark_victim")
 int BPF_PROG(svc_process_oom_pid, int pid)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Stacks of what uses the CPUs, of what makes memory resident, and of what waits, of the whole host. Each distinct stack
- * is told once, as places in files; then it is only counted. */
+/* Stacks of the whole host: of CPU use, of page faults, and of waits. Each distinct stack is reported once, as offsets
+ * in files, and then only counted. */
 #include "include/profile/python.h"
 #include "include/profile/sample.h"
 #ifdef OLD_KERNEL
@@ -35,14 +35,15 @@ static __always_inline void set_process(struct walk *w, struct mm_struct *mm)
 	}
 }
 
-/* THREAD_SIZE of x86-64, and of arm64 with pages that are not larger, unless built with KASAN. */
+/* THREAD_SIZE on x86-64, and on arm64 with pages of at most 16 KiB, unless built with KASAN. */
 #define STACK_BYTES 16384
 
-/* What the task left at its entry to the kernel. */
+/* Registers that the task saved at its entry to the kernel. */
 static __always_inline struct pt_regs *entry_registers(struct task_struct *task)
 {
 #ifdef OLD_KERNEL
-	/* At the end of its stack; Linux 5.15 has a helper. The types that tell its size are not known everywhere. */
+	/* They are at the end of its stack; Linux 5.15 has a helper. Some kernels lack the types that define the
+	 * size. */
 	u64 size = bpf_core_type_size(union thread_union);
 	if (!size)
 		size = page_bytes > STACK_BYTES ? page_bytes : STACK_BYTES;
@@ -52,8 +53,8 @@ static __always_inline struct pt_regs *entry_registers(struct task_struct *task)
 #endif
 }
 
-/* The stack of user space, of the current task. `in_kernel`: it left its registers at the entry to the kernel, else they
- * are set. */
+/* Takes the user stack of the current task. `in_kernel`: uses the registers saved at the entry to the kernel; otherwise
+ * they are already set. */
 static __always_inline void take_user_stack(struct walk *w, struct task_struct *task, bool in_kernel)
 {
 	struct mm_struct *mm = OF(task, mm);
@@ -76,7 +77,7 @@ static __always_inline struct walk *walk_of(u32 kind)
 	return bpf_map_lookup_elem(&walks, &kind);
 }
 
-/* Takes the stacks of an event's moment. */
+/* Takes the stacks at the moment of an event. */
 static __always_inline void take_stacks(struct walk *w, struct sample_context *context)
 {
 	bool in_kernel = IN_KERNEL(&context->regs);
@@ -86,7 +87,7 @@ static __always_inline void take_stacks(struct walk *w, struct sample_context *c
 	take_user_stack(w, current_task(), in_kernel);
 }
 
-/* As above, for kernels that cannot walk: by frame pointers, and as addresses. */
+/* The same for kernels that cannot unwind by tables: by frame pointers, as addresses. */
 static __always_inline void take_plain_stacks(struct walk *w, struct sample_context *context)
 {
 	if (IN_KERNEL(&context->regs))
@@ -105,7 +106,7 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 	}
 	w->user.frames = count;
 	w->user.inner = 0;
-	/* Programs that are loaded at fixed addresses may follow each other in one process. */
+	/* Programs at fixed addresses may follow each other in one process. */
 	w->mm = (u64)OF(current_task(), mm);
 	w->is_private = true;
 	w->is_urgent = false;
@@ -113,8 +114,8 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 	finish_user_stack(w);
 }
 
-/* Nanoseconds that a sample stands for: those since the one before on this CPU, so that neither a late one nor a change
- * of the period makes the sum wrong. The system may have stopped this CPU, though. `period`: of its first sample. */
+/* Nanoseconds that a sample represents: the time since the last one on this CPU, so that neither delays nor changes of
+ * the period distort the sum. The system may have stopped this CPU, though. `period`: for its first sample. */
 static __always_inline u64 sampled_ns(struct walk *w, u64 period)
 {
 	u64 now = bpf_ktime_get_ns(), last = w->last_ns, most = 2 * period_ns;
@@ -126,7 +127,7 @@ static __always_inline u64 sampled_ns(struct walk *w, u64 period)
 	return now - last < most ? now - last : most;
 }
 
-/* Begins a sample of the CPU. 0: it is idle, or the sample is left out. */
+/* Starts a CPU sample. 0: idle, or excluded. */
 static __always_inline u64 begin_cpu(struct walk *w, u64 period)
 {
 	u64 ns = sampled_ns(w, period);
@@ -167,7 +168,7 @@ int svc_profile_cpu_plain(struct sample_context *context)
 	return 0;
 }
 
-/* Page faults: memory becomes resident when it is first touched. */
+/* Page faults: memory becomes resident at its first use. */
 SEC("perf_event")
 int svc_profile_memory(struct sample_context *context)
 {
@@ -192,14 +193,14 @@ int svc_profile_memory_plain(struct sample_context *context)
 	return 0;
 }
 
-/* Waits that are shorter are not told. */
+/* Shorter waits are not reported. */
 #define WAIT_LEAST_NS 1000000ull
-/* Stacks that a CPU takes in a second, about. */
+/* Approximate maximum of stacks per second and CPU. */
 #define WAITS_PER_SECOND 1000
 
 struct waiting {
-	u64 since; /* 0: it does not wait, or its stack was not taken */
-	u32 share; /* it stands for so many waits */
+	u64 since; /* 0: not waiting, or without a stack */
+	u32 share; /* number of waits that it represents */
 	u32 turn;
 	struct svc_count_key key;
 #ifdef OLD_KERNEL
@@ -210,8 +211,8 @@ struct waiting {
 #ifdef OLD_KERNEL
 #define WAITS_MAX 16384
 
-/* Of those who wait: made at the beginning of a wait and gone with its end. Memory is not asked for in between, as the
- * scheduler is at work here. */
+/* State of waiting tasks, created at the start of a wait and deleted at its end. Preallocated: this runs inside the
+ * scheduler, which must not allocate. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WAITS_MAX);
@@ -255,7 +256,7 @@ static __always_inline struct waiting *wait_made(struct task_struct *task)
 static __always_inline void forget_wait(struct task_struct *task, struct waiting *waiting) {}
 #endif
 
-/* Of one CPU: waits that began in this second, and one of how many has its stack taken. */
+/* Of one CPU: waits that started in this second; one in `share` has its stack taken. */
 struct wait_rate {
 	u64 second;
 	u64 begun;
@@ -268,7 +269,7 @@ struct {
 	__type(value, struct wait_rate);
 } wait_rates SEC(".maps");
 
-/* One of how many waits is told now; 0: not this one. */
+/* Current `share`; 0: skip this wait. */
 static __always_inline u64 share_of_wait(u64 now)
 {
 	u32 zero = 0;
@@ -282,7 +283,7 @@ static __always_inline u64 share_of_wait(u64 now)
 		rate->begun = 0;
 	}
 	rate->begun++;
-	/* Within the second it may become much more than before. */
+	/* The number may grow strongly within the second. */
 	u64 share = rate->share;
 	if (rate->begun / WAITS_PER_SECOND > share)
 		share = rate->share = 2 * share;
@@ -301,13 +302,13 @@ static __always_inline void end_wait(struct task_struct *task, u64 now)
 	forget_wait(task, waiting);
 }
 
-/* Frames of the tracepoint itself stand on top of the kernel's stack: the program, bpf_trace_run4, __schedule, and the
- * tracepoint's iterator between the two where others are attached to it: then __schedule stays. */
+/* Top of the kernel stack: frames of the tracepoint itself, which are the program, bpf_trace_run4 and __schedule, plus
+ * the tracepoint's iterator if other programs are attached; in that case __schedule stays. */
 #define TRACEPOINT_FRAMES 3
 
 #ifdef OLD_KERNEL
 #define STATE_ARGUMENT
-/* Linux 5.14 gave it another name, and half of its size. */
+/* Linux 5.14 renamed it and halved its size. */
 static __always_inline u64 state_of(struct task_struct *task)
 {
 	struct task_struct___state *newer = (void *)task;
@@ -318,8 +319,8 @@ static __always_inline u64 state_of(struct task_struct *task)
 #define STATE_ARGUMENT , unsigned int prev_state
 #endif
 
-/* Since Linux 5.19 with these arguments, before without the last. `prev_state` is not 0 where the task goes to sleep,
- * unless it was preempted on the way. */
+/* Arguments since Linux 5.19; before, without the last. `prev_state` is not 0 if the task goes to sleep, unless it was
+ * preempted on the way. */
 SEC("tp_btf/sched_switch")
 int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct task_struct *next STATE_ARGUMENT)
 {
@@ -328,7 +329,7 @@ int BPF_PROG(svc_profile_off_cpu, bool preempt, struct task_struct *prev, struct
 #endif
 	u64 now = bpf_ktime_get_ns();
 	end_wait(next, now);
-	/* A thread that ends has no memory any more, and does not come back. */
+	/* An exiting thread has no memory any more, and does not return. */
 	if (preempt || !prev_state || !OF(prev, mm) || OF(prev, flags) & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
 	u64 share = share_of_wait(now);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Back end "sock" (kernel 6.3 and newer): the tracepoints at the end of sock_sendmsg and sock_recvmsg see every socket
- * call once, whatever system call it came by, and cost nothing to calls on other files. */
+/* Back end "sock" (kernel 6.3 and later): the tracepoints at the end of sock_sendmsg and sock_recvmsg see every socket
+ * call once, from any system call, and add no cost to calls on other files. */
 #include "include/caller.h"
 #include "include/stream.h"
 #include "include/tls.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Set before load: each call comes to two programs. Since Linux 7.0 one of them may lose the CPU in the midst of its work,
- * and until it has it back the kernel leaves out its runs for other tasks there. The second one does what was left out. */
+/* Set before load: each call runs two programs. Since Linux 7.0 one of them may be preempted, and the kernel then skips
+ * its runs for other tasks on that CPU. The second one handles the skipped calls. */
 const volatile bool calls_come_twice;
 
 static __always_inline struct work *work_of(u32 slot)
@@ -26,7 +26,7 @@ static __always_inline struct work *work_of(u32 slot)
 	return w;
 }
 
-#define FOREIGN_MAX 4 /* calls of a connection that may be of no known protocol before it is given up */
+#define FOREIGN_MAX 4 /* calls without a known protocol before a connection is given up */
 
 static __always_inline bool is_udp(const struct sock *sk)
 {
@@ -45,8 +45,8 @@ static __always_inline struct part *part_of(u32 slot)
 	return bpf_map_lookup_elem(&parts, &slot);
 }
 
-/* Whether the first program has seen the call. Threads that send on one socket at the same time may be taken for each other:
- * their bytes are in no order either. */
+/* Whether the first program saw the call. Concurrent senders on one socket may be confused: the order of their bytes is
+ * undefined anyway. */
 static __always_inline bool has_seen(struct conn *c, struct sock *sk, u32 direction)
 {
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
@@ -62,7 +62,7 @@ static __always_inline u32 sequence_of(struct sock *sk, u32 direction, u32 lengt
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = direction == RX ? tp->copied_seq : tp->write_seq;
 	if (direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
-		position--; /* the call took the peer's FIN as well, which has a number too */
+		position--; /* the call also consumed the peer's FIN, which has a sequence number */
 	return position - length;
 }
 
@@ -72,7 +72,7 @@ static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w,
 	struct part *p = part_of(w->slot);
 	if (!p)
 		return 0;
-	if (ports[c->port]) { /* what goes by is missed, and is told as a gap when it is observed again */
+	if (ports[c->port]) { /* reported as a gap when the port is observed again */
 		c->follow.position[w->direction & 1] += w->left;
 		return 0;
 	}
@@ -87,7 +87,7 @@ static __noinline int on_stream(struct sock *sk, struct conn *c, struct work *w,
 	return 0;
 }
 
-/* The bytes are no HTTP/1: looks what else they are. */
+/* The bytes are not HTTP/1: tries other protocols. */
 static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w, u32 length)
 {
 	struct stream_state *s = &c->follow;
@@ -113,7 +113,7 @@ static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w
 		return 0;
 	}
 	bool server = s->flags & SVC_SEGMENT_SERVER;
-	/* The conventions know spans of databases, brokers and resolvers on the client's side only. */
+	/* The semantic conventions define spans of databases, brokers and resolvers only for clients. */
 	if (server && s->protocol != svc_protocol_http2) {
 		c->mode = OFF;
 		return 0;
@@ -128,7 +128,7 @@ static __noinline int on_foreign(struct sock *sk, struct conn *c, struct work *w
 	return on_stream(sk, c, w, sequence_of(sk, w->direction, length));
 }
 
-/* No more bytes will come over a connection that is read in user space. To be called by the holder of its lock. */
+/* No more bytes follow on a connection that is read in user space. Called by the holder of its lock. */
 static __noinline int end_stream(struct sock *sk, struct conn *c, u32 slot)
 {
 	struct identity id = {};
@@ -140,8 +140,8 @@ static __noinline int end_stream(struct sock *sk, struct conn *c, u32 slot)
 	return follow_end(&c->follow, &id, p, bpf_ktime_get_ns(), sk->sk_err);
 }
 
-/* The same for anybody else. May run in an interrupt of the holder, or while the last bytes are still being passed on,
- * so it does not wait: the holder will do it. */
+/* The same for other callers. May run in an interrupt of the holder, or while the last bytes are being sent, so it does
+ * not wait: the holder completes it. */
 static __always_inline void on_stream_end(struct sock *sk, struct conn *c, u32 slot)
 {
 	struct attempt attempt = { .c = c };
@@ -153,14 +153,14 @@ static __always_inline void on_stream_end(struct sock *sk, struct conn *c, u32 s
 	unlock(c);
 }
 
-/* Nothing more is to be read: not where a call only asked for no bytes. */
+/* Whether nothing is left to read; false if a call only requested zero bytes. */
 static __always_inline bool at_end(const struct sock *sk)
 {
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	return sk->sk_shutdown & RCV_SHUTDOWN && tp->rcv_nxt - tp->copied_seq <= 1;
 }
 
-/* Lookups of names: only the client's side of port 53 is followed. */
+/* Name lookups: only the client side of port 53 is followed. */
 static __noinline int on_datagram(struct sock *sk, int ret, int flags, u32 direction)
 {
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
@@ -192,8 +192,8 @@ static __noinline int on_datagram(struct sock *sk, int ret, int flags, u32 direc
 	w->direction = direction;
 	w->left = ret;
 	if (!lock(c))
-		return 0; /* a message by itself: nothing else depends on it */
-	if (!(flags & MSG_TRUNC)) /* its length may be more than the buffer has */
+		return 0; /* a single message: nothing else depends on it */
+	if (!(flags & MSG_TRUNC)) /* its length may exceed the buffer */
 		find_buffers(w, c, task);
 	if (direction == TX && !peer_port && !find_peer(c, task))
 		c->mode = OFF;
@@ -232,7 +232,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 		if (calls_come_twice && ret)
 			has_seen(c, sk, direction);
 	}
-	/* The agent never traces itself, nor what the kernel sends in a caller's name (network file systems). */
+	/* Ignores the agent's own calls, and the kernel's on behalf of a caller (network file systems). */
 	if (task->tgid == self_pid || (c->mode == UNKNOWN && BPF_CORE_READ_BITFIELD(sk, sk_kern_sock))) {
 		c->mode = OFF;
 		return 0;
@@ -255,7 +255,7 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 		find_buffers(w, c, task);
 	if (!lock(c)) {
 		c->lost = 1;
-		/* Of a stream it is told as a gap; the holder works on the other direction, as a rule. */
+		/* For a stream this is reported as a gap; the holder usually handles the other direction. */
 		__sync_fetch_and_add(&c->follow.position[direction], ret);
 		return 0;
 	}
@@ -310,7 +310,7 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 	if (sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	if (to == TCP_SYN_SENT || (from == TCP_SYN_RECV && to == TCP_ESTABLISHED)) {
-		/* seen from its first byte on */
+		/* observed from the first byte */
 		struct conn *made = bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 		if (made)
 			made->role = to == TCP_SYN_SENT ? OPENS_CLIENT : OPENS_SERVER;
@@ -330,9 +330,9 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 	if (!c || (c->mode != SERVER && c->mode != CLIENT) || c->answered >= c->asked)
 		return 0;
 	bool sent_all = to == TCP_FIN_WAIT1 || to == TCP_LAST_ACK, ended;
-	if (c->mode == SERVER) { /* who shuts its side answers no more */
+	if (c->mode == SERVER) { /* a server that shuts its side sends no more responses */
 		ended = sent_all || to == TCP_CLOSE;
-	} else { /* a client may still read: what it has not read yet, or what comes after it shut its own side only */
+	} else { /* a client may still read unread data, or data that arrives after it shut only its own side */
 		struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 		u32 unread = tp->rcv_nxt - tp->copied_seq; /* the peer's FIN counts as one */
 		ended = unread <= 1 && (to == TCP_CLOSE || (sent_all && sk->sk_shutdown == SHUTDOWN_BOTH));
@@ -343,7 +343,7 @@ int BPF_PROG(svc_sock_state, struct sock *sk, int from, int to)
 	return 0;
 }
 
-/* The last moment of a socket, for what the states did not end. */
+/* Destruction of a socket, for exchanges that no state change ended. */
 SEC("tp_btf/tcp_destroy_sock")
 int BPF_PROG(svc_sock_destroy, struct sock *sk)
 {
@@ -363,7 +363,7 @@ int BPF_PROG(svc_sock_destroy, struct sock *sk)
 	return 0;
 }
 
-/* A thread that is started for a request works for it. */
+/* A thread started for a request works on it. */
 SEC("tp_btf/task_newtask")
 int BPF_PROG(svc_sock_thread, struct task_struct *task, u64 flags)
 {
@@ -382,8 +382,8 @@ int BPF_PROG(svc_sock_thread, struct task_struct *task, u64 flags)
 	return 0;
 }
 
-/* Sockets that exist already. Runs in the agent's own context, which is how the agent learns its pid in the initial
- * namespace. Writes one svc_socket for each TCP socket of a process. */
+/* Existing sockets. Runs in the agent's own context, which shows the agent its pid in the initial namespace. Writes one
+ * svc_socket per TCP socket of a process. */
 SEC("iter/task_file")
 int svc_sock_bootstrap(struct bpf_iter__task_file *ctx)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What goes inside TLS, for the back end "syscalls" on Linux 5.10 and newer: seen where programs hand it to their library
- * and get it from there, OpenSSL and GnuTLS. No key is needed, and none is read. The maps of syscalls.bpf.c are shared;
- * its programs come here with each call of a thread that uses TLS. */
+/* Reads inside TLS for the back end "syscalls" on Linux 5.10 and later: at the functions where programs exchange
+ * plaintext with their library, OpenSSL or GnuTLS. Keys are neither needed nor read. Shares the maps of syscalls.bpf.c,
+ * whose programs call this one for each call of a thread that uses TLS. */
 #include "include/syscalls-inside.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
-/* Processes whose plaintext is not to be read, by thread group id. Written by the agent. */
+/* Processes whose plaintext must not be read, by thread group id. Written by the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -28,8 +28,8 @@ struct {
 	},
 };
 
-/* A system call of a thread that uses TLS has moved bytes. Without calls of functions, as Arm's kernels before 6.0 take
- * none beside the next stage. */
+/* A system call of a thread that uses TLS moved bytes. No function calls: arm64 kernels before 6.0 reject them together
+ * with the tail call. */
 static __always_inline int on_tls_call(struct exit *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -89,7 +89,7 @@ static __always_inline int on_enter(const struct call_registers *regs, u32 funct
 	return 0;
 }
 
-/* A program for each function: which one it is at is told to a program only since Linux 5.15. */
+/* One program per function: programs can identify the function only since Linux 5.15. */
 SEC("uprobe")
 int svc_tls_read(struct pt_regs *ctx)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Counts system calls by process, number and error, with their durations. It runs at the beginning and the end of every
- * system call of the host, so the object is loaded only where it was asked for. */
+/* Counts system calls by process, number and error, with their durations. Runs at the start and end of every system
+ * call of the host, so the object is loaded only on request. */
 #include "include/kernel.h"
 #ifdef OLD_KERNEL
 #define OWNER_SECTION SEC(".rodata.old")
@@ -10,14 +10,14 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 #define SERIES_MAX 8192
-#define NUMBERS 512 /* system calls of x86-64 and arm64 have lower numbers, and will for some time */
+#define NUMBERS 512 /* exceeds the numbers on x86-64 and arm64, with room for growth */
 #define SVC_SYSCALL_BUCKETS 24
-#define FIRST_BUCKET 10 /* its bound is 2^10 ns; each has the double of the one before, the last none */
+#define FIRST_BUCKET 10 /* its bound is 2^10 ns; each next one is twice that, the last has none */
 
 struct svc_syscall_key {
 	u32 pid; /* thread group, initial pid namespace */
 	u16 nr;
-	u16 error; /* errno; 0: it succeeded */
+	u16 error; /* errno; 0: success */
 };
 
 struct svc_syscall {
@@ -27,22 +27,22 @@ struct svc_syscall {
 	u8 comm[16];
 };
 
-/* Keep the type in BTF. */
+/* Keeps the type in BTF. */
 const struct svc_syscall *unused_syscall __attribute__((unused));
 static const struct svc_syscall zero_syscall;
 
-/* Set before the load. */
-const volatile u32 self_pid = 0; /* thread group of the agent, initial pid namespace */
+/* Set before load. */
+const volatile u32 self_pid = 0; /* thread group of the agent, initial PID namespace */
 
-/* Written by the agent while the programs run: a bit for each number that is counted. */
+/* Written by the agent at run time: a bit for each counted number. */
 u64 wanted[NUMBERS / 64];
-/* Calls that are in no number: there was no room. Per CPU would be exact to read, too, but this is rare. */
+/* Calls that are not counted for lack of room. Not per CPU, as this is rare. */
 u64 lost;
 
 struct under_way {
 	u64 start_ns;
 	u32 nr; /* plus 1; 0: none */
-	u32 owner; /* of the thread, where it has a share of a table */
+	u32 owner; /* of the thread, if it has a share of a table */
 };
 
 #ifdef OLD_KERNEL
@@ -114,7 +114,7 @@ struct thread_info___arm64 {
 #define TIF_32BIT 22
 #endif
 
-/* Calls of 32-bit programs have other numbers. */
+/* 32-bit programs use other numbers. */
 static __always_inline bool is_compat(struct task_struct *task)
 {
 #if defined(__TARGET_ARCH_x86)
@@ -143,7 +143,7 @@ int BPF_PROG(svc_syscall_enter, struct pt_regs *regs, long id)
 	return 0;
 }
 
-/* The index of the highest bit that is set, in six steps. */
+/* Index of the highest bit that is set, in six steps. */
 static __always_inline u32 log2_of(u64 value)
 {
 	u32 bits = 0;
@@ -155,7 +155,7 @@ static __always_inline u32 log2_of(u64 value)
 	return bits + (value >> 1 ? 1 : 0);
 }
 
-/* What the call failed with; those above 511 never leave the kernel (include/linux/errno.h): interrupted, begun anew. */
+/* Error of a call. Codes above 511 never leave the kernel (include/linux/errno.h): interrupted and restarted calls. */
 static __always_inline u16 error_of(long ret)
 {
 	enum { EINTR = 4, ERESTARTSYS = 512, ERESTART_RESTARTBLOCK = 516, ERRNO_MAX = 4095 };

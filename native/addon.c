@@ -1,4 +1,4 @@
-/* The addon's entry, and what its files share. */
+/* The addon's entry point and shared functions. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -15,7 +15,7 @@ const napi_type_tag object_tag = { 0x5376634f626a6563, 1 }, link_tag = { 0x53766
                     stats_tag = { 0x5376635374617473, 1 }, uprobe_tag = { 0x5376637570726f62, 1 },
                     channel_tag = { 0x5376636368616e6e, 1 };
 
-/* A verifier log can have 16 MB; its end tells why, so the middle goes. */
+/* A verifier log can have 16 MB; its end has the reason, so the middle is cut. */
 #define MAX_CAPTURE (128 * 1024)
 #define MESSAGE_HEAD 2048
 #define MAX_MESSAGE (60 * 1024)
@@ -88,7 +88,7 @@ const char *last_line(const struct text *text, char line[256])
 void errno_name(int error, char name[32])
 {
   uv_err_name_r(-error, name, 32);
-  if (error == 524) /* ENOTSUPP of the kernel, which has no name outside of it */
+  if (error == 524) /* the kernel-internal ENOTSUPP, which has no name in user space */
     strcpy(name, "ENOTSUPP");
   else if (error >= __LIBBPF_ERRNO__START && error < __LIBBPF_ERRNO__END)
     strcpy(name, "ELIBBPF");
@@ -136,7 +136,7 @@ napi_value throw_errno(napi_env env, int error, const char *format, ...)
     libbpf_strerror(error, why, sizeof why);
   else
     uv_strerror_r(-error, why, sizeof why);
-  /* A format that ends in its own detail, "(…)", keeps it behind the cause. */
+  /* If a format ends with a detail, "(…)", it stays after the cause. */
   char *detail = strstr(what, " (");
   if (detail)
     snprintf(message, sizeof message, "%.*s: %s%s", (int)(detail - what), what, why, detail);
@@ -147,7 +147,7 @@ napi_value throw_errno(napi_env env, int error, const char *format, ...)
 
 bool read_arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values)
 {
-  /* Those that the caller left out read as undefined, which the readers refuse. */
+  /* Omitted arguments are undefined, which the readers reject. */
   return napi_get_cb_info(env, info, &count, values, NULL, NULL) == napi_ok;
 }
 
@@ -222,7 +222,7 @@ bool read_handle(napi_env env, napi_value value, const napi_type_tag *tag, const
       napi_check_object_type_tag(env, value, tag, &same) == napi_ok && same &&
       napi_unwrap(env, value, data) == napi_ok)
     return true;
-  throw_misuse(env, "the handle of %s is not one", what);
+  throw_misuse(env, "the handle of %s is invalid", what);
   return false;
 }
 

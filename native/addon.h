@@ -1,8 +1,7 @@
-/* What the files of the addon share: arguments, errors, handles and the capture of libbpf's messages.
+/* Shared by the files of the addon: arguments, errors, handles and the capture of libbpf's messages.
  *
- * The addon is mechanism only: it knows maps, programs, rings and file descriptors, and no protocol. Whatever a
- * caller passes, a function throws a JavaScript error or does its work; it never reads or writes memory that the
- * arguments do not own. */
+ * The addon provides only mechanisms: maps, programs, rings and file descriptors, but no protocols. For any arguments a
+ * function throws a JavaScript error or succeeds; it never accesses memory that the arguments do not own. */
 #ifndef SVC_ADDON_H
 #define SVC_ADDON_H
 
@@ -16,7 +15,7 @@
 #define MAX_ARGUMENTS 6
 #define MAX_NAME 128
 
-/* Arguments. Each reader throws a TypeError that names the argument and returns false when it does not fit. */
+/* Arguments. Each reader throws a TypeError that names the argument and returns false if it is invalid. */
 bool read_arguments(napi_env env, napi_callback_info info, size_t count, napi_value *values);
 bool read_name(napi_env env, napi_value value, const char *what, char name[MAX_NAME]);
 bool read_uint(napi_env env, napi_value value, const char *what, double limit, uint64_t *number);
@@ -42,17 +41,17 @@ napi_value make_number(napi_env env, double number);
 napi_value make_bool(napi_env env, bool flag);
 napi_value make_undefined(napi_env env);
 
-/* What libbpf prints between begin_capture and end_capture on this thread. */
+/* Output of libbpf between begin_capture and end_capture on this thread. */
 struct text {
   char *bytes;
   size_t length, capacity;
 };
 void begin_capture(struct text *text);
 void end_capture(void);
-/* " (message)" of the last line captured, or "". */
+/* " (message)" of the last captured line, or "". */
 const char *last_line(const struct text *text, char line[256]);
 
-/* An open object outlives its JavaScript handle while a handle of one of its maps lives. */
+/* An open object outlives its JavaScript handle while a handle of one of its maps exists. */
 struct object {
   struct bpf_object *bpf; /* NULL: closed */
   struct link *links;
@@ -61,7 +60,7 @@ struct object {
   char name[MAX_NAME];
 };
 void object_release(void *data);
-/* Read a handle of an object that is open, and the name of one of its programs. NULL: an exception is pending. */
+/* Read a handle of an open object, and the name of one of its programs. NULL: an exception is pending. */
 struct object *read_object(napi_env env, napi_value value);
 struct bpf_program *read_program(napi_env env, struct object *object, napi_value value);
 
@@ -69,7 +68,7 @@ struct map {
   struct object *owner;
   int fd;
   uint32_t type, key_size, value_size, max_entries, flags;
-  size_t slot_size; /* bytes of one value at the system call: every CPU's, where the map is per CPU */
+  size_t slot_size; /* bytes of one value in system calls: of all CPUs in a per-CPU map */
   char name[MAX_NAME];
 };
 /* Reads a handle of a map whose object is still open. */

@@ -15,9 +15,9 @@
 #include <unistd.h>
 
 #define CHUNK (1 << 20) /* its pages cost nothing before they are written */
-#define SLICE (1 << 17) /* taken while the reader must wait; above the largest record */
+#define SLICE (1 << 17) /* drained while the reader must wait; above the largest record */
 #define STACK (1 << 18)
-#define NICE -10        /* it does little, and what comes late is lost */
+#define NICE -10        /* it does little, and late records are lost */
 
 struct chunk {
   struct chunk *next;
@@ -26,12 +26,12 @@ struct chunk {
 };
 
 struct backlog {
-  pthread_mutex_t lock; /* of all that follows, and of the source's records */
+  pthread_mutex_t lock; /* protects everything below, and the source's records */
   struct backlog_source source;
   struct chunk *first, *last;
   size_t held, peak, waiting, limit;
   double absorbed, oversized;
-  bool starved; /* the bound holds up the thread */
+  bool starved; /* the limit blocks the thread */
   bool ending, joined;
   int kick, epoll;
   pthread_t thread;
@@ -47,12 +47,12 @@ static void kick(struct backlog *backlog)
 /* Waits for the source too, or only to be kicked. */
 static void listen_to_source(struct backlog *backlog, bool on)
 {
-  /* By edges: a ring with a few new records is readable all the time, and is not worth waking for. */
+  /* Edge-triggered: a ring with a few new records is always readable, and not worth waking for. */
   struct epoll_event event = { .events = on ? EPOLLIN | EPOLLET : 0, .data.fd = backlog->source.fd };
   epoll_ctl(backlog->epoll, EPOLL_CTL_MOD, backlog->source.fd, &event);
 }
 
-/* Takes a slice. False: nothing is left, or there is no room for it. */
+/* Drains a slice. False: nothing is left, or there is no room for it. */
 static bool absorb(struct backlog *backlog)
 {
   struct chunk *fresh = NULL;
@@ -68,7 +68,7 @@ static bool absorb(struct backlog *backlog)
     pthread_mutex_lock(&backlog->lock);
     if (fresh == MAP_FAILED) {
       fresh = NULL;
-      go = false; /* the source asks again */
+      go = false; /* the source will signal again */
     }
     chunk = fresh;
   }
@@ -101,14 +101,14 @@ static void *run(void *data)
 {
   struct backlog *backlog = data;
   prctl(PR_SET_NAME, "svc-ring");
-  setpriority(PRIO_PROCESS, 0, NICE); /* of this thread; without CAP_SYS_NICE it stays as it is */
+  setpriority(PRIO_PROCESS, 0, NICE); /* for this thread; unchanged without CAP_SYS_NICE */
   for (bool listens = true;;) {
     struct epoll_event events[2];
     int count = epoll_wait(backlog->epoll, events, 2, -1);
     for (int i = 0; i < count; i++) {
       uint64_t kicks;
       if (events[i].data.fd == backlog->kick && read(backlog->kick, &kicks, sizeof kicks) < 0)
-        continue; /* another one comes */
+        continue; /* another one follows */
     }
     while (absorb(backlog))
       ;
@@ -128,7 +128,7 @@ static bool add(struct backlog *backlog, int fd, uint32_t events)
   return epoll_ctl(backlog->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
 }
 
-/* No signal is the thread's: Node.js handles them on threads of its own. */
+/* The thread blocks all signals: Node.js handles them on other threads. */
 static int start_thread(struct backlog *backlog)
 {
   pthread_attr_t attributes;
@@ -180,7 +180,7 @@ struct backlog *backlog_start(const struct backlog_source *source, size_t limit)
   return NULL;
 }
 
-/* Copies records of a chunk. Returns the bytes used; the chunk is read as far as it was copied. */
+/* Copies records of a chunk. Returns the bytes used; copied records count as read. */
 static size_t copy_kept(struct backlog *backlog, struct chunk *chunk, uint8_t *target, size_t room, size_t used)
 {
   size_t from = chunk->read, at = from;
@@ -189,7 +189,7 @@ static size_t copy_kept(struct backlog *backlog, struct chunk *chunk, uint8_t *t
     memcpy(&length, chunk->bytes + at, 4);
     size_t size = 8 + (((size_t)length + 7) & ~(size_t)7);
     if (size > room) {
-      /* What stands before it is copied first, so that the copy is one. */
+      /* Copy what precedes it first, so that the copy is contiguous. */
       if (at > from)
         break;
       backlog->oversized++;

@@ -1,4 +1,4 @@
-/* A channel to a child that is asked and answers by turns: who asks waits, but never longer than it said. */
+/* A channel to a child that answers requests one at a time: the caller waits, but only up to its timeout. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -14,7 +14,7 @@
 
 #define MAX_TIMEOUT_MS 60000
 #define MAX_PID 4194304
-/* A child that was killed is gone within moments; one that is not is left to the process's own end. */
+/* A killed child exits within moments; otherwise it is reaped when this process ends. */
 #define REAP_ROUNDS 100
 
 struct channel {
@@ -29,8 +29,8 @@ static void close_end(int *fd)
   *fd = -1;
 }
 
-/* A thread that is ended from outside leaves its child to nobody: the runtime only reaps where its loop still runs. As
- * long as nobody has reaped it, the number is no other's. */
+/* If a thread is terminated from outside, its child is orphaned: the runtime only reaps children while its loop runs.
+ * Until the child is reaped, its pid cannot be reused. */
 static void end_child(pid_t child)
 {
   siginfo_t state = { 0 };

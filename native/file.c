@@ -1,4 +1,4 @@
-/* Files: what the runtime has no call for. */
+/* File operations that the runtime lacks. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Moves the position of the descriptor, which nobody uses who reads at offsets. */
+/* Moves the descriptor's position, which does not matter to positional reads. */
 static napi_value next_data(napi_env env, napi_callback_info info)
 {
   napi_value argument[2];
@@ -17,7 +17,7 @@ static napi_value next_data(napi_env env, napi_callback_info info)
   off_t found = lseek((int)fd, (off_t)offset, SEEK_DATA);
   if (found >= 0)
     return make_number(env, (double)found);
-  /* Behind the last data, or behind the end. */
+  /* After the last data, or beyond the end. */
   return errno == ENXIO ? make_number(env, -1) : throw_errno(env, errno, "cannot look for data in descriptor %d", (int)fd);
 }
 

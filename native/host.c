@@ -1,5 +1,4 @@
-/* What the host tells only over system calls: its clock, its names, its devices, its tables in the kernel's network
- * stack, its performance counters. */
+/* Host data that only system calls provide: its clock, names, devices, network tables and performance counters. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -55,8 +54,8 @@ static napi_value host_uname(napi_env env, napi_callback_info info)
   return list;
 }
 
-/* A copy of an argument that ends where no memory is, so that a kernel which writes more than the caller has room for
- * fails with EFAULT instead. */
+/* A copy of an argument that ends at an unmapped page, so that a kernel that writes beyond the caller's buffer fails
+ * with EFAULT instead. */
 struct fenced {
   uint8_t *bytes;
   uint8_t *mapping;
@@ -75,7 +74,7 @@ static bool fence(struct fenced *copy, const uint8_t *bytes, size_t length)
     return false;
   }
   copy->bytes = copy->mapping + room - length;
-  if (length > 0) /* else it may point nowhere */
+  if (length > 0) /* otherwise it may point nowhere */
     memcpy(copy->bytes, bytes, length);
   return true;
 }
@@ -109,7 +108,7 @@ static napi_value host_ioctl(napi_env env, napi_callback_info info)
     memcpy(bytes, copy.bytes, length);
   munmap(copy.mapping, copy.size);
   if (result < 0)
-    return throw_errno(env, error, "cannot do ioctl 0x%lx", (unsigned long)request);
+    return throw_errno(env, error, "cannot perform ioctl 0x%lx", (unsigned long)request);
   return make_number(env, result);
 }
 
@@ -125,16 +124,16 @@ static napi_value host_ethtool(napi_env env, napi_callback_info info)
     return NULL;
   struct ifreq request = { 0 };
   if (strlen(device) >= sizeof request.ifr_name)
-    return throw_errno(env, ENODEV, "cannot ask the device %s", device);
+    return throw_errno(env, ENODEV, "cannot query the device %s", device);
   strcpy(request.ifr_name, device);
   memcpy(&command, bytes, sizeof command);
   int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (fd < 0)
-    return throw_errno(env, errno, "cannot open a socket to ask the device %s", device);
+    return throw_errno(env, errno, "cannot open a socket to query the device %s", device);
   struct fenced copy;
   if (!fence(&copy, bytes, length)) {
     close(fd);
-    return throw_errno(env, ENOMEM, "cannot copy what the device %s is asked", device);
+    return throw_errno(env, ENOMEM, "cannot copy the request to the device %s", device);
   }
   request.ifr_data = (char *)copy.bytes;
   int result = ioctl(fd, SIOCETHTOOL, &request), error = errno;
@@ -143,14 +142,14 @@ static napi_value host_ethtool(napi_env env, napi_callback_info info)
   munmap(copy.mapping, copy.size);
   close(fd);
   if (result < 0)
-    return throw_errno(env, error, "cannot ask the device %s for ethtool command 0x%x", device, command);
+    return throw_errno(env, error, "cannot query the device %s (ethtool command 0x%x)", device, command);
   return make_undefined(env);
 }
 
-/* The kernel makes parts of a dump no longer than this (netlink_dump in net/netlink/af_netlink.c). */
+/* The kernel's maximum size of a dump's part (netlink_dump in net/netlink/af_netlink.c). */
 #define MOST_PART 32768
 
-/* What a part of an answer says about the rest: more comes, it was the last, or an error. */
+/* What follows a part of an answer: more, nothing (it was the last), or an error. */
 enum progress { MORE, LAST, BROKEN };
 
 static enum progress read_part(const uint8_t *bytes, size_t length, int *error)
@@ -177,7 +176,7 @@ static enum progress read_part(const uint8_t *bytes, size_t length, int *error)
   return MORE;
 }
 
-/* One datagram of the kernel's; -1 with errno. Those of other processes are passed over. */
+/* One datagram from the kernel; -1 with errno. Skips those of other processes. */
 static ssize_t receive(int fd, uint8_t *target, size_t room)
 {
   for (;;) {
@@ -202,7 +201,7 @@ static ssize_t receive(int fd, uint8_t *target, size_t room)
   }
 }
 
-/* Calls `take`, which may do anything, so that the buffer is looked up again. */
+/* Calls `take`, which may run any code, so the buffer is looked up again. */
 static bool hand_over(napi_env env, napi_value take, size_t filled, napi_value buffer, uint8_t **bytes, size_t *room)
 {
   napi_value nothing = make_undefined(env), amount = make_number(env, filled), result;
@@ -222,7 +221,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
       !read_bytes(env, argument[2], "the buffer", MOST_PART, &buffer, &room))
     return NULL;
   if (napi_typeof(env, argument[3], &type) != napi_ok || type != napi_function)
-    return throw_misuse(env, "what takes the answer must be a function");
+    return throw_misuse(env, "the callback must be a function");
   int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
   if (fd < 0)
     return throw_errno(env, errno, "cannot open a netlink socket of protocol %d", (int)protocol);
@@ -232,7 +231,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
   if (sendto(fd, request, length, 0, (struct sockaddr *)&kernel, sizeof kernel) < 0) {
     int error = errno;
     close(fd);
-    return throw_errno(env, error, "cannot ask over netlink protocol %d", (int)protocol);
+    return throw_errno(env, error, "cannot send over netlink protocol %d", (int)protocol);
   }
   enum progress progress = MORE;
   bool taken = true;
@@ -254,7 +253,7 @@ static napi_value host_netlink(napi_env env, napi_callback_info info)
   }
   close(fd);
   if (!taken)
-    return NULL; /* its exception is pending */
+    return NULL; /* an exception is pending */
   if (progress == BROKEN)
     return throw_errno(env, error, "cannot read the answer over netlink protocol %d", (int)protocol);
   return make_undefined(env);

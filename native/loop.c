@@ -1,16 +1,16 @@
-/* How long the turns of the event loop take: from one wait for events to the next, the wait left out. */
+/* Duration of event loop turns: from one wait for events to the next, without the wait. */
 #include "addon.h"
 
 #include <stdlib.h>
 #include <uv.h>
 
-/* Before the buckets, in the array that is written. */
+/* Indexes in the output array, before the buckets. */
 enum { TURNS, BUSY_SECONDS, LONGEST_SECONDS, BUCKETS };
 
 struct watch {
   uv_prepare_t uv; /* runs before each wait */
   napi_env env;
-  napi_ref bounds_reference, figures_reference; /* keep the memory below */
+  napi_ref bounds_reference, figures_reference; /* keep the memory below alive */
   napi_async_cleanup_hook_handle hook;
   const double *bounds;
   double *figures;

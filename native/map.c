@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* What a batch cursor holds: the caller's bytes, all zero at the start. */
+/* Content of a batch cursor: the caller's bytes, all zero at the start. */
 struct cursor {
   uint32_t phase, seen;
 };
@@ -163,8 +163,8 @@ static napi_value map_next_key(napi_env env, napi_callback_info info)
   return make_bool(env, !error);
 }
 
-/* One key after the other, for kernels and map types without batches. Returns how many elements were read, or
- * -errno. An element that is deleted meanwhile restarts the kernel's walk, so `seen` bounds it. */
+/* Reads key by key, for kernels and map types without batches. Returns the number of elements read, or -errno. An
+ * element that is deleted during the walk restarts it in the kernel, so `seen` bounds it. */
 static int walk(struct map *map, struct cursor *cursor, uint8_t *token, uint8_t *keys, uint8_t *values, uint32_t room, bool take)
 {
   uint32_t count = 0;
@@ -265,7 +265,7 @@ static napi_value map_view(napi_env env, napi_callback_info info)
   void *memory = mmap(NULL, mapped, PROT_READ | PROT_WRITE, MAP_SHARED, map->fd, 0);
   if (memory == MAP_FAILED)
     return throw_errno(env, errno, "cannot view map '%s'", map->name);
-  /* The mapping lives as long as the buffer and holds the map, even after the object is closed. */
+  /* The mapping lives as long as the buffer and references the map, even after the object is closed. */
   if (napi_create_external_arraybuffer(env, memory, size, unmap, (void *)mapped, &buffer) != napi_ok) {
     munmap(memory, mapped);
     return throw_errno(env, ENOMEM, "cannot view map '%s'", map->name);

@@ -1,7 +1,7 @@
-/* NVIDIA's management library, for JavaScript. It calls the driver, and a driver that hangs hangs the caller: each
- * question has a thread of its own, which nobody waits for. It tells by an eventfd that the answer is there. The event
- * loop only looks at answers, and what the thread uses stays until both have let go of it. A thread of libuv's pool
- * would be missed there for as long, and would be waited for when the process ends. */
+/* NVIDIA's management library, for JavaScript. It calls the driver, and a hanging driver hangs its caller: each request
+ * has its own thread, which is never joined and signals its answer with an eventfd. The event loop only reads answers,
+ * and the thread's data lives until both have released it. A thread of libuv's pool would be blocked for as long, and
+ * joined when the process exits. */
 #include "nvml.h"
 
 #include <errno.h>
@@ -61,7 +61,7 @@ static void *run(void *data)
   closing = nvml->closing;
   nvml->running = false;
   pthread_mutex_unlock(&nvml->lock);
-  /* Nobody else touches the library once it is closing. */
+  /* Only this thread uses the library once it is closing. */
   if (closing)
     nvml_unload(nvml);
   else
@@ -72,7 +72,7 @@ static void *run(void *data)
 
 /* The event loop. */
 
-/* 0, or an errno. Signals are for the other threads: their handlers are Node's. */
+/* Returns 0 or an errno. Signals go to other threads: their handlers are Node's. */
 static int start(struct nvml *nvml)
 {
   sigset_t all, before;

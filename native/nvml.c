@@ -1,4 +1,4 @@
-/* NVIDIA's management library: loading it and asking it. Everything here runs on a thread that may hang. */
+/* NVIDIA's management library: loads and queries it. Everything here runs on a thread that may hang. */
 #define _GNU_SOURCE
 #include "nvml.h"
 
@@ -13,13 +13,13 @@ enum { CLOCK_GRAPHICS, CLOCK_SM, CLOCK_MEMORY, CLOCK_VIDEO };
 enum { PCIE_SENT, PCIE_RECEIVED };
 enum { CORRECTED, UNCORRECTED };
 enum { VOLATILE, AGGREGATE };
-/* NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES, of driver 535 and newer. */
+/* NVML_FI_DEV_PCIE_COUNT_TX_BYTES and _RX_BYTES, since driver 535. */
 enum { FIELD_PCIE_SENT = 197, FIELD_PCIE_RECEIVED = 198 };
 enum { VALUE_UNSIGNED_LONG = 2, VALUE_UNSIGNED_LONG_LONG = 3 };
 
 static const struct {
   size_t at;
-  /* The second is what older libraries call the same. */
+  /* The second is the name in older libraries. */
   const char *names[2];
 } symbols[] = {
 #define SYMBOL(function, ...) { offsetof(struct functions, function), { __VA_ARGS__ } }
@@ -95,7 +95,7 @@ static bool find_library(struct nvml *nvml, struct answer *answer)
       memcpy(nvml->path, nvml->paths[i], MAX_NAME);
       return true;
     }
-    /* One that is there and cannot be loaded says more than those that are not. */
+    /* An existing library that cannot be loaded is a better reason than missing ones. */
     const char *error = dlerror();
     bool absent = !error || strstr(error, "No such file or directory");
     if (!absent || !answer->failed)
@@ -108,7 +108,7 @@ static bool find_library(struct nvml *nvml, struct answer *answer)
   return false;
 }
 
-/* A library is loaded anew after each failure: an upgrade of the driver replaces the file. */
+/* The library is loaded again after each failure: an upgrade of the driver replaces the file. */
 static bool load(struct nvml *nvml, struct answer *answer)
 {
   if (nvml->library)
@@ -140,24 +140,24 @@ static bool load(struct nvml *nvml, struct answer *answer)
   return false;
 }
 
-/* What one function said of a device. That it cannot say is no error; that the device is gone ends its questions. */
-static bool told(struct device *device, int status)
+/* Handles a function's status for a device. An unsupported value is no error; a lost device ends its queries. */
+static bool succeeded(struct device *device, int status)
 {
   if (status == GPU_IS_LOST || status == RESET_REQUIRED)
     device->status = status;
   return status == SUCCESS;
 }
 
-/* Through pointers: the call that fills the number in is an argument, too. */
+/* Through pointers: the call that sets the number is an argument, too. */
 static void put(struct device *device, enum value value, int status, const unsigned *number)
 {
-  if (told(device, status))
+  if (succeeded(device, status))
     device->values[value] = *number;
 }
 
 static void put_large(struct device *device, enum value value, int status, const unsigned long long *number)
 {
-  if (told(device, status))
+  if (succeeded(device, status))
     device->values[value] = *number;
 }
 
@@ -165,10 +165,10 @@ static void put_memory(struct nvml *nvml, handle gpu, struct device *device)
 {
   struct memory_v2 newer = { .version = MEMORY_V2 };
   struct memory memory;
-  if (told(device, CALL(memory_v2, gpu, &newer))) {
+  if (succeeded(device, CALL(memory_v2, gpu, &newer))) {
     device->values[memoryTotal] = newer.total;
     device->values[memoryUsed] = newer.used;
-  } else if (told(device, CALL(memory, gpu, &memory))) {
+  } else if (succeeded(device, CALL(memory, gpu, &memory))) {
     device->values[memoryTotal] = memory.total;
     device->values[memoryUsed] = memory.used;
   }
@@ -180,8 +180,8 @@ static void put_pcie(struct nvml *nvml, handle gpu, struct device *device)
   put(device, linkGeneration, CALL(link_generation, gpu, &number), &number);
   put(device, linkWidth, CALL(link_width, gpu, &number), &number);
   struct field_value fields[2] = { { .field = FIELD_PCIE_SENT }, { .field = FIELD_PCIE_RECEIVED } };
-  bool counted = told(device, CALL(fields, gpu, 2, fields));
-  /* A counter of 32 bits passes its end several times a second. */
+  bool counted = succeeded(device, CALL(fields, gpu, 2, fields));
+  /* A 32-bit counter wraps several times a second. */
   for (int i = 0; counted && i < 2; i++)
     counted = fields[i].status == SUCCESS &&
               (fields[i].type == VALUE_UNSIGNED_LONG_LONG || fields[i].type == VALUE_UNSIGNED_LONG);
@@ -190,7 +190,7 @@ static void put_pcie(struct nvml *nvml, handle gpu, struct device *device)
     device->values[pcieReceivedBytes] = fields[1].value;
     return;
   }
-  /* Each of them looks for 20 ms. */
+  /* Each call measures for 20 ms. */
   put(device, pcieSentKbps, CALL(pcie_throughput, gpu, PCIE_SENT, &number), &number);
   put(device, pcieReceivedKbps, CALL(pcie_throughput, gpu, PCIE_RECEIVED, &number), &number);
 }
@@ -200,7 +200,7 @@ static void put_values(struct nvml *nvml, handle gpu, struct device *device)
   struct utilization rates = { 0 };
   unsigned number = 0, period = 0;
   unsigned long long large = 0;
-  if (told(device, CALL(utilization, gpu, &rates))) {
+  if (succeeded(device, CALL(utilization, gpu, &rates))) {
     device->values[utilization] = rates.gpu;
     device->values[memoryBusy] = rates.memory;
   }
@@ -226,7 +226,7 @@ static void put_values(struct nvml *nvml, handle gpu, struct device *device)
 static void add_processes(struct nvml *nvml, handle gpu, struct device *device, processes_of *list)
 {
   unsigned count = MAX_PROCESSES;
-  if (list && told(device, list(gpu, &count, device->processes + device->process_count)) && count <= MAX_PROCESSES)
+  if (list && succeeded(device, list(gpu, &count, device->processes + device->process_count)) && count <= MAX_PROCESSES)
     device->process_count += count;
 }
 
@@ -240,12 +240,12 @@ static void put_processes(struct nvml *nvml, handle gpu, struct device *device, 
   add_processes(nvml, gpu, device, nvml->functions.graphics_processes);
   unsigned count = MAX_SAMPLES;
   int status = CALL(process_samples, gpu, device->samples, &count, *sampled);
-  /* Nothing since the last time is no failure. */
+  /* No samples since the last request is no failure. */
   if (status == NOT_FOUND || (status == SUCCESS && count > MAX_SAMPLES))
     status = SUCCESS, count = 0;
-  if (!told(device, status))
+  if (!succeeded(device, status))
     return;
-  /* The first answer has what happened long before. */
+  /* The first answer contains much older samples. */
   device->has_samples = *sampled != 0;
   device->sample_count = device->has_samples ? count : 0;
   for (unsigned i = 0; i < count; i++)
@@ -258,10 +258,10 @@ static void put_processes(struct nvml *nvml, handle gpu, struct device *device, 
 static void put_instances(struct nvml *nvml, handle gpu, struct device *device)
 {
   unsigned current = 0, pending, most = 0;
-  if (!told(device, CALL(mig_mode, gpu, &current, &pending)))
+  if (!succeeded(device, CALL(mig_mode, gpu, &current, &pending)))
     return;
   device->values[mig] = current;
-  if (current != 1 || !told(device, CALL(mig_devices, gpu, &most)))
+  if (current != 1 || !succeeded(device, CALL(mig_devices, gpu, &most)))
     return;
   for (unsigned i = 0; i < most && device->instance_count < MAX_INSTANCES; i++) {
     struct instance *instance = &device->instances[device->instance_count];
@@ -284,10 +284,10 @@ static void look_at(struct nvml *nvml, unsigned index, struct device *device)
     device->values[i] = NAN;
   device->status = nvml->functions.by_index(index, &gpu);
   if (device->status == SUCCESS) {
-    told(device, CALL(uuid, gpu, device->uuid, TEXT - 1));
-    told(device, CALL(name, gpu, device->name, TEXT - 1));
-    told(device, CALL(serial, gpu, device->serial, TEXT - 1));
-    if (told(device, CALL(pci_info, gpu, &pci)))
+    succeeded(device, CALL(uuid, gpu, device->uuid, TEXT - 1));
+    succeeded(device, CALL(name, gpu, device->name, TEXT - 1));
+    succeeded(device, CALL(serial, gpu, device->serial, TEXT - 1));
+    if (succeeded(device, CALL(pci_info, gpu, &pci)))
       snprintf(device->bus, sizeof device->bus, "%.31s", pci.id);
   }
   if (device->status == SUCCESS)
@@ -323,7 +323,7 @@ void nvml_look(struct nvml *nvml, struct answer *answer)
     look_at(nvml, i, &answer->devices[i]);
     failed += answer->devices[i].status != SUCCESS;
   }
-  /* Where none of them answers, the driver may have gone from under the library. */
+  /* If all devices fail, the driver may have been replaced while the library was loaded. */
   if (count > 0 && failed == count)
     nvml_unload(nvml);
 }

@@ -1,5 +1,5 @@
-/* NVIDIA's management library, by the NVML API Reference Guide: what is asked (nvml.c) and who waits for the answer
- * (nvml-node.c). Any function may be missing from an older library, and any answer may be that it is not supported. */
+/* NVIDIA's management library, by the NVML API Reference Guide: queries (nvml.c), and delivery of the answers
+ * (nvml-node.c). An older library may lack any function, and any value may be unsupported. */
 #ifndef SVC_NVML_H
 #define SVC_NVML_H
 
@@ -32,7 +32,7 @@ struct pci_info {
 };
 struct process_info {
   unsigned pid;
-  unsigned long long memory; /* all ones: not known */
+  unsigned long long memory; /* all ones: unknown */
   unsigned gpu_instance, compute_instance; /* all ones: none */
 };
 struct process_sample {
@@ -80,7 +80,7 @@ struct functions {
   int (*mig_by_index)(handle, unsigned, handle *);
 };
 
-/* The numbers of a device, as JavaScript names them. */
+/* The numeric values of a device, with their JavaScript names. */
 #define VALUES(V)                                                                                                      \
   V(utilization) V(memoryBusy) V(encoder) V(decoder) V(memoryTotal) V(memoryUsed) V(temperature) V(powerMw)            \
   V(energyMj) V(graphicsMhz) V(smMhz) V(memoryMhz) V(videoMhz) V(pcieSentBytes) V(pcieReceivedBytes)                   \
@@ -93,7 +93,7 @@ enum value {
   VALUE_COUNT
 };
 
-/* A part of a GPU that is used as one of its own (MIG). */
+/* A partition of a GPU that is used as a separate one (MIG). */
 struct instance {
   char uuid[TEXT], name[TEXT];
   unsigned gpu_instance;
@@ -103,7 +103,7 @@ struct instance {
 struct device {
   int status;
   char error[TEXT], uuid[TEXT], name[TEXT], serial[TEXT], bus[TEXT];
-  double values[VALUE_COUNT]; /* NaN: this GPU or driver does not tell */
+  double values[VALUE_COUNT]; /* NaN: not reported by this GPU or driver */
   unsigned instance_count;
   struct instance instances[MAX_INSTANCES];
   unsigned process_count, sample_count;
@@ -113,7 +113,7 @@ struct device {
 };
 
 struct answer {
-  /* What did not succeed; NULL: all did. `status` is an nvmlReturn_t, or 0 where the library was not asked. */
+  /* The step that failed; NULL: none. `status` is an nvmlReturn_t, or 0 if the library was not called. */
   const char *failed;
   int status;
   char error[256], driver[TEXT], path[MAX_NAME];
@@ -127,20 +127,20 @@ struct nvml {
   bool running, closing;
   struct answer *answer;
   int fd;
-  /* The rest belongs to the thread while it runs. */
+  /* The thread owns the rest while it runs. */
   bool per_process;
   unsigned path_count;
   char paths[MAX_PATHS][MAX_NAME];
   void *library;
   struct functions functions;
   char path[MAX_NAME];
-  /* Of the newest sample that was seen; 0: none yet. */
+  /* Time of the newest sample so far; 0: none yet. */
   unsigned long long sampled[MAX_DEVICES];
 };
 
-/* Asks, and may take for ever. */
+/* Queries everything, and may never return. */
 void nvml_look(struct nvml *nvml, struct answer *answer);
-/* Shuts the library down; without one it does nothing. */
+/* Shuts the library down; does nothing without one. */
 void nvml_unload(struct nvml *nvml);
 
 #endif

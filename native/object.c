@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A link belongs to its object, which detaches it when it closes, and to its JavaScript handle; the last frees it. */
+/* A link is referenced by its object, which detaches it on close, and by its JavaScript handle; the last one frees
+ * it. */
 struct link {
   struct object *owner; /* NULL: detached */
   struct bpf_link *bpf;
@@ -77,8 +78,8 @@ static struct object *read_object_in(napi_env env, napi_value value, int state)
     return object;
   throw_errno(env, EINVAL, "cannot use BPF object '%s' (%s)", object->name,
               object->state == OPENED ? "it is not loaded yet"
-              : state == OPENED       ? "what this changes must be set before it is loaded"
-                                      : "its loading failed: open it anew");
+              : state == OPENED       ? "this must be set before it is loaded"
+                                      : "its load failed: open it again");
   return NULL;
 }
 
@@ -115,7 +116,7 @@ static napi_value object_open(napi_env env, napi_callback_info info)
     return NULL;
 
   struct object *object = calloc(1, sizeof *object);
-  void *copy = malloc(length); /* libelf wants it aligned and may write to it; libbpf keeps nothing of it */
+  void *copy = malloc(length); /* libelf needs it aligned and may write to it; libbpf keeps no reference */
   if (!object || !copy) {
     free(object);
     free(copy);
@@ -219,10 +220,10 @@ static napi_value object_reuse_map(napi_env env, napi_callback_info info)
   if (!read_arguments(env, info, 3, argument) || !(object = read_object_in(env, argument[0], OPENED)) ||
       !(map = read_map_name(env, object, argument[1])) || !(shared = read_map(env, argument[2])))
     return NULL;
-  /* libbpf takes any map; the programs are compiled for this kind. */
-  bool fits = bpf_map__type(map) == shared->type && bpf_map__key_size(map) == shared->key_size &&
-              bpf_map__value_size(map) == shared->value_size;
-  int error = fits ? bpf_map__reuse_fd(map, shared->fd) : EINVAL;
+  /* libbpf accepts any map; the programs are compiled for this kind. */
+  bool matches = bpf_map__type(map) == shared->type && bpf_map__key_size(map) == shared->key_size &&
+                 bpf_map__value_size(map) == shared->value_size;
+  int error = matches ? bpf_map__reuse_fd(map, shared->fd) : EINVAL;
   if (error)
     return throw_errno(env, error, "cannot use map '%s' as map '%s' of BPF object '%s'", shared->name, bpf_map__name(map),
                        object->name);
@@ -242,7 +243,7 @@ static napi_value object_set_data(napi_env env, napi_callback_info info)
       !read_uint(env, argument[2], "the offset", UINT32_MAX, &offset) ||
       !read_bytes(env, argument[3], "the data", 0, &bytes, &length))
     return NULL;
-  /* Before the load this is ordinary memory; libbpf makes it the map's first value. */
+  /* Before the load this is ordinary memory; libbpf makes it the map's initial value. */
   uint8_t *value = (uint8_t *)bpf_map__initial_value(map, &size);
   if (!value)
     return throw_errno(env, EINVAL, "cannot set data of map '%s' of BPF object '%s' (it is not a section of global data)",
@@ -278,13 +279,13 @@ static napi_value object_load(napi_env env, napi_callback_info info)
     return NULL;
   struct text text;
   char code[32] = "";
-  /* A signal that waits ends the verifier with EAGAIN, and libbpf gives up at the fifth: a program of half a second has
-   * no chance beside a timer's. */
+  /* A pending signal ends the verifier with EAGAIN, and libbpf gives up at the fifth time: verification that takes half
+   * a second would never succeed beside a timer's signals. */
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
   begin_capture(&text);
-  /* A program that the verifier refuses is loaded once more by libbpf with a log, which it prints. */
+  /* libbpf loads a rejected program once more with a log, which it prints. */
   int error = -bpf_object__load(object->bpf);
   end_capture();
   pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -302,7 +303,7 @@ static napi_value object_load(napi_env env, napi_callback_info info)
   return result;
 }
 
-/* Attaches by the program's section; to a performance event where `event` is not negative. */
+/* Attaches by the program's section; to a perf event if `event` is not negative. */
 static napi_value attach(napi_env env, napi_value handle, napi_value name, int event)
 {
   struct object *object;
@@ -383,7 +384,7 @@ static napi_value link_info(napi_env env, napi_callback_info info)
     return NULL;
   struct bpf_link_info kernel = { 0 };
   uint32_t size = sizeof kernel;
-  /* Before 5.15 perf events are attached without a kernel link; they have no id. */
+  /* Before 5.15 perf events have no kernel link, and no id. */
   if (bpf_obj_get_info_by_fd(bpf_link__fd(link->bpf), &kernel, &size) != 0)
     kernel = (struct bpf_link_info){ 0 };
   if (napi_create_object(env, &result) != napi_ok)

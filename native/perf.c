@@ -12,9 +12,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* In the second word of a record, beside the CPU: more of this CPU waits behind it. */
+/* In the second word of a record, beside the CPU: more records of this CPU wait. */
 #define MORE_WAITS (1U << 31)
-/* Room that each CPU has in what one drain fills, at least: more than the largest record. */
+/* Minimum room of each CPU in one drain: more than the largest record. */
 #define LEAST_ROOM 65536
 
 struct cpu {
@@ -38,7 +38,7 @@ static void perf_unmap(struct perf *perf)
     return;
   for (uint32_t i = 0; i < perf->count; i++) {
     struct cpu *cpu = &perf->cpus[i];
-    if (perf->owner->bpf) /* else its descriptor is no longer ours to use */
+    if (perf->owner->bpf) /* otherwise its descriptor is no longer ours */
       bpf_map_delete_elem(perf->map_fd, &cpu->number);
     munmap(cpu->page, perf->page + perf->size);
     close(cpu->fd);
@@ -55,7 +55,7 @@ static void perf_release(void *data)
   free(perf);
 }
 
-/* Adds the ring of one CPU. Returns 0, or the errno. */
+/* Adds the ring of one CPU. Returns 0 or the errno. */
 static int open_cpu(struct perf *perf, uint32_t number, uint32_t wakeup)
 {
   struct perf_event_attr attributes = {
@@ -150,8 +150,8 @@ static void copy_out(const struct perf *perf, const uint8_t *data, uint64_t posi
   }
 }
 
-/* Copies the records of one CPU that fit below `limit`. Returns the bytes used. What does not fit into all of `room` never
- * will. */
+/* Copies the records of one CPU that fit below `limit`. Returns the bytes used. A record that does not fit in all of
+ * `room` never will. */
 static size_t drain_cpu(struct perf *perf, struct cpu *cpu, uint8_t *target, size_t room, size_t limit, size_t used)
 {
   const uint8_t *data = (const uint8_t *)cpu->page + perf->page;
@@ -164,7 +164,7 @@ static size_t drain_cpu(struct perf *perf, struct cpu *cpu, uint8_t *target, siz
     if (header.size < sizeof header)
       break;
     if (header.type == PERF_RECORD_LOST) {
-      uint64_t lost; /* behind the header and the id of the event */
+      uint64_t lost; /* after the header and the id of the event */
       copy_out(perf, data, position + sizeof header + 8, &lost, sizeof lost);
       cpu->lost += lost;
     } else if (header.type == PERF_RECORD_SAMPLE && header.size >= sizeof header + 4) {
@@ -204,8 +204,8 @@ static napi_value perf_drain(napi_env env, napi_callback_info info)
   if (!read_arguments(env, info, 2, argument) || !(perf = read_perf(env, argument[0])) ||
       !read_bytes(env, argument[1], "the target", 16, &target, &room))
     return NULL;
-  /* All CPUs have the same room, and what the ones before them left of theirs: who puts their records in order must not
-   * wait for one of them. A different one first each time, as there may be too little for all. */
+  /* All CPUs get equal room, plus the unused room of those before: sorting the records must not wait for one CPU.
+   * Starts at a different CPU each time, as the room may not suffice for all. */
   for (uint32_t i = 0; i < perf->count; i++) {
     size_t share = (room - used) / (perf->count - i), limit = share < LEAST_ROOM ? used + LEAST_ROOM : used + share;
     used = drain_cpu(perf, &perf->cpus[(perf->next + i) % perf->count], target, room, limit < room ? limit : room, used);

@@ -1,4 +1,4 @@
-/* A file descriptor watched on the event loop. */
+/* Watches a file descriptor on the event loop. */
 #include "addon.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@ struct poll {
   napi_env env;
   napi_ref callback;
   napi_async_cleanup_hook_handle hook;
-  int fd; /* a duplicate: the caller's may be closed, and its number used again, while the loop still has it */
+  int fd; /* a duplicate: the caller may close its own, and the number may be reused, while the loop still has it */
   bool has_handle, closing, closed;
 };
 
 static void poll_release(void *data)
 {
   struct poll *poll = data;
-  poll->has_handle = false; /* goes on without its handle until the environment ends */
+  poll->has_handle = false; /* continues without its handle until the environment ends */
   if (poll->closed)
     free(poll);
 }
@@ -56,7 +56,7 @@ static void on_ready(uv_poll_t *uv, int status, int events)
   if (napi_open_handle_scope(poll->env, &scope) != napi_ok)
     return;
   if (status < 0)
-    stop(poll); /* it would only fail again, at once */
+    stop(poll); /* it would only fail again, immediately */
   if (napi_get_reference_value(poll->env, poll->callback, &callback) == napi_ok && callback &&
       napi_get_global(poll->env, &receiver) == napi_ok && napi_get_undefined(poll->env, &argument) == napi_ok) {
     if (status < 0)
@@ -94,7 +94,7 @@ static napi_value poll_start(napi_env env, napi_callback_info info)
   }
   poll->uv.data = poll;
   poll->has_handle = true;
-  /* From here on the loop holds the structure, and only on_closed frees it. */
+  /* From here on the loop owns the structure, and only on_closed frees it. */
   napi_create_reference(env, argument[1], 1, &poll->callback);
   napi_add_async_cleanup_hook(env, on_environment_end, poll, &poll->hook);
   uv_unref((uv_handle_t *)&poll->uv);

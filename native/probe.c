@@ -1,4 +1,4 @@
-/* What this kernel can do, found by trying. */
+/* Features of this kernel, tested by trying. */
 #include "addon.h"
 
 #include <bpf/bpf.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Each answers 1 (works), 0 (does not) or a negative errno (cannot be told). */
+/* Each answers 1 (works), 0 (does not) or a negative errno (unknown). */
 static napi_value answer(napi_env env, int result)
 {
   return make_number(env, result);
@@ -94,7 +94,7 @@ static napi_value btf_has(napi_env env, napi_callback_info info)
   struct text text;
   char line[256];
   begin_capture(&text);
-  /* Several megabytes, so it is not kept: ask for all names at once. */
+  /* Several megabytes, so it is not kept: pass all names at once. */
   struct btf *btf = btf__load_vmlinux_btf();
   int error = errno;
   end_capture();

@@ -1,4 +1,4 @@
-/* The process and the machine: clocks, limits, memory, statistics of BPF programs. */
+/* Process and machine: clocks, limits, memory, statistics of BPF programs. */
 #define _GNU_SOURCE
 #include "addon.h"
 
@@ -39,7 +39,7 @@ static int64_t read_clock(clockid_t clock)
 static napi_value clock_pair(napi_env env, napi_callback_info info)
 {
   int64_t best = INT64_MAX, monotonic = 0, boottime = 0, realtime = 0;
-  /* The reading during which least time passed: a preemption between the clocks would show as an offset. */
+  /* The fastest of several readings: a preemption between the clocks would appear as an offset. */
   for (int i = 0; i < 8; i++) {
     int64_t before = read_clock(CLOCK_MONOTONIC), boot = read_clock(CLOCK_BOOTTIME), real = read_clock(CLOCK_REALTIME),
             after = read_clock(CLOCK_MONOTONIC);

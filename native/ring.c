@@ -3,9 +3,9 @@
  *   consumer page (read/write) | producer page | data          (read only)
  *
  * The kernel can map the data twice in a row, so that a record that wraps is contiguous; every page would then be
- * counted twice in RSS. It is mapped once here, and a record that wraps is copied in two parts.
+ * counted twice in RSS. Here it is mapped once, and a record that wraps is copied in two parts.
  *
- * The reader takes records when it gets to it; a thread takes them where it is late (backlog.h). */
+ * The reader drains records when it runs; a thread drains them when it is late (backlog.h). */
 #include "addon.h"
 #include "backlog.h"
 
@@ -23,14 +23,14 @@ struct ring {
   size_t page, size;
   int fd; /* of the map: valid while its object is open */
   uint64_t records, discarded, oversized; /* read while another thread counts */
-  struct backlog *backlog; /* NULL: the reader takes all by itself */
+  struct backlog *backlog; /* NULL: the reader drains everything */
 };
 
 static void ring_unmap(struct ring *ring)
 {
   if (!ring->consumer)
     return;
-  if (ring->backlog) /* its thread ends before what it reads goes */
+  if (ring->backlog) /* its thread must end before its source is freed */
     backlog_free(ring->backlog);
   ring->backlog = NULL;
   munmap(ring->consumer, ring->page);
@@ -102,12 +102,12 @@ static inline void copy_record(const struct ring *ring, unsigned long position, 
   }
 }
 
-/* As `take` of backlog.h. */
+/* Implements `take` of backlog.h. */
 static size_t drain(void *of, uint8_t *target, size_t room, size_t used)
 {
   struct ring *ring = of;
   uint64_t records = 0, discarded = 0, oversized = 0;
-  unsigned long position = *ring->consumer; /* written by nobody else */
+  unsigned long position = *ring->consumer; /* this thread is the only writer */
   unsigned long published = position;
   bool more = true;
   while (more) {
@@ -119,7 +119,7 @@ static size_t drain(void *of, uint8_t *target, size_t room, size_t used)
       uint32_t length = word & ~(BPF_RINGBUF_BUSY_BIT | BPF_RINGBUF_DISCARD_BIT);
       size_t padded = ((size_t)length + 7) & ~(size_t)7;
       if ((word & BPF_RINGBUF_BUSY_BIT) || padded > ring->size) {
-        more = false; /* its writer is not done: those behind it wait too */
+        more = false; /* unfinished: the records after it wait, too */
         break;
       }
       if (word & BPF_RINGBUF_DISCARD_BIT) {
@@ -135,13 +135,13 @@ static size_t drain(void *of, uint8_t *target, size_t room, size_t used)
         records++;
       }
       position += padded + 8;
-      /* Room is given back in large steps: each store takes the line from the CPUs that write. */
+      /* Space is released in large steps: each store takes the cache line from the writing CPUs. */
       if (position - published >= ring->size / 8) {
         __atomic_store_n(ring->consumer, position, __ATOMIC_RELEASE);
         published = position;
       }
     }
-    /* Ordered before the next look at the producer: a writer that saw the old position wakes nobody. */
+    /* Ordered before the next read of the producer: a writer that saw the old position sends no wakeup. */
     __atomic_store_n(ring->consumer, position, __ATOMIC_SEQ_CST);
     published = position;
   }

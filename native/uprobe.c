@@ -1,6 +1,6 @@
-/* Programs at functions of user space: attached to a file, whoever maps it. Attaching waits for the memory of every
- * process that maps it, detaching for the kernel's readers of it, a few hundredths of a second for each link: both are
- * done by threads, which the event loop never waits for. Several at once, since the kernel's waits overlap. */
+/* Programs at user-space functions: attached to a file, for all processes that map it. Attaching waits for the memory
+ * of every process that maps it, detaching for the kernel's readers, a few hundredths of a second per link: threads do
+ * both, and the event loop never waits for them. Several at once, since the kernel's waits overlap. */
 #include "addon.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 #define MAX_THREADS 16
 #define STACK_BYTES (256 * 1024)
 
-/* One link for many places (kernel 6.6), which libbpf 1.1 does not know yet: include/uapi/linux/bpf.h of the kernel. */
+/* One link for many places (kernel 6.6), which libbpf 1.1 lacks: include/uapi/linux/bpf.h of the kernel. */
 #define TRACE_UPROBE_MULTI 48
 #define MULTI_RETURN 1
 struct multi_create {
@@ -32,7 +32,7 @@ struct multi_create {
   uint32_t count, multi_flags, pid;
 };
 
-/* What is attached: descriptors of links, and of the events that links hold before 6.6. */
+/* An attachment: descriptors of links, and before 6.6 of the events that the links use. */
 struct uprobe {
   size_t count;
   int fds[2 * MAX_PLACES];
@@ -45,15 +45,15 @@ struct place {
   uint64_t offsets[MAX_PLACES], cookies[MAX_PLACES];
 };
 
-/* Work for a thread. Its answer is given on the event loop, where there is one that waits for it. */
+/* Work for a thread. The event loop delivers its answer if a caller waits for it. */
 struct job {
   struct job *next;
   struct uprobe *uprobe;
   struct place *place; /* NULL: detach */
-  int program;         /* of an attachment, a descriptor of its own */
+  int program;         /* for an attachment, a separate descriptor */
   int error;
   char name[MAX_NAME];
-  napi_threadsafe_function answer; /* NULL: nobody waits */
+  napi_threadsafe_function answer; /* NULL: no caller waits */
   napi_deferred deferred;
 };
 
@@ -69,7 +69,7 @@ static void detach(struct uprobe *uprobe)
     close(uprobe->fds[--uprobe->count]);
 }
 
-/* All places by one link. Returns 0, or the errno. */
+/* Attaches all places with one link. Returns 0 or the errno. */
 static int attach_multi(struct uprobe *uprobe, int program, const struct place *place)
 {
   struct multi_create create = {
@@ -88,7 +88,7 @@ static int attach_multi(struct uprobe *uprobe, int program, const struct place *
   return 0;
 }
 
-/* The kernel's number for events of this kind, and the bit that means the return. -1: it has none. */
+/* The kernel's number for events of this kind, and the bit for returns. -1: it has none. */
 static int read_event_number(const char *path, const char *format)
 {
   char text[32] = "";
@@ -101,7 +101,7 @@ static int read_event_number(const char *path, const char *format)
   return number;
 }
 
-/* A link for each place. Returns 0, or the errno. */
+/* Attaches each place with its own link. Returns 0 or the errno. */
 static int attach_singly(struct uprobe *uprobe, int program, const struct place *place)
 {
   int type = read_event_number("/sys/bus/event_source/devices/uprobe/type", "%d");
@@ -136,7 +136,7 @@ static int attach_singly(struct uprobe *uprobe, int program, const struct place 
 static void attach(struct job *job)
 {
   job->error = attach_multi(job->uprobe, job->program, job->place);
-  /* An older kernel, or a place is at fault: one by one tells. */
+  /* An older kernel, or a faulty place: attaching one by one shows which. */
   if (job->error == EINVAL || job->error == EOPNOTSUPP || job->error == ENOSYS)
     job->error = attach_singly(job->uprobe, job->program, job->place);
   if (job->error)
@@ -152,7 +152,7 @@ static void free_job(struct job *job)
 
 static void submit(struct job *job);
 
-/* Takes off what nobody holds. */
+/* Detaches an attachment without an owner. */
 static void discard(struct uprobe *uprobe)
 {
   struct job *job = uprobe->count > 0 ? calloc(1, sizeof *job) : NULL;
@@ -173,7 +173,7 @@ static void work(struct job *job)
   else
     detach(job->uprobe);
   napi_threadsafe_function answer = job->answer;
-  /* Where the event loop has ended, the process takes care of what is attached. */
+  /* If the event loop has ended, the exit of the process detaches it. */
   if (answer) {
     if (napi_call_threadsafe_function(answer, job, napi_tsfn_blocking) == napi_ok)
       napi_release_threadsafe_function(answer, napi_tsfn_release);
@@ -183,7 +183,7 @@ static void work(struct job *job)
   free_job(job);
 }
 
-/* Ends when there is no more to do. */
+/* Ends when the queue is empty. */
 static void work_off(void)
 {
   pthread_mutex_lock(&queue.lock);
@@ -206,7 +206,7 @@ static void *run(void *unused)
   return NULL;
 }
 
-/* Signals are for the other threads: their handlers are Node's. */
+/* Signals go to other threads: their handlers are Node's. */
 static bool start_thread(void)
 {
   sigset_t all, before;
@@ -223,7 +223,7 @@ static bool start_thread(void)
   return error == 0;
 }
 
-/* What is attached comes first: somebody waits for it, and it is the shorter work. */
+/* Attachments first: callers wait for them, and they take less time. */
 static void submit(struct job *job)
 {
   pthread_mutex_lock(&queue.lock);
@@ -323,7 +323,8 @@ static void settle(napi_env env, napi_value unused, void *unused_context, void *
   free_job(job);
 }
 
-/* Has it done by a thread; the promise of its end. NULL: an exception is pending, and the job is still the caller's. */
+/* Submits a job to a thread and returns a promise of its result. NULL: an exception is pending, and the caller still
+ * owns the job. */
 static napi_value promise(napi_env env, struct job *job)
 {
   napi_value result, name;
@@ -360,7 +361,7 @@ static napi_value uprobe_attach(napi_env env, napi_callback_info info)
   struct job *job = calloc(1, sizeof *job);
   struct uprobe *uprobe = calloc(1, sizeof *uprobe);
   struct place *own = malloc(sizeof *own);
-  /* The object may be closed meanwhile. */
+  /* The object may be closed before the thread runs. */
   int fd = fcntl(bpf_program__fd(program), F_DUPFD_CLOEXEC, 0);
   napi_value result = NULL;
   if (!job || !uprobe || !own || fd < 0) {
@@ -392,7 +393,7 @@ static napi_value uprobe_detach(napi_env env, napi_callback_info info)
   struct uprobe *taken = calloc(1, sizeof *taken);
   napi_value result = NULL;
   if (job && taken) {
-    /* The handle has none from now on. */
+    /* The job takes the attachment from the handle. */
     *taken = *uprobe;
     job->uprobe = taken;
     uprobe->count = 0;

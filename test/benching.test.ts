@@ -114,8 +114,8 @@ test('scripts run one after the other, also after one that fails, and the result
       ['lacks', 'skipped', 'no such hardware'],
       ['leaves', 'passed', ''],
       ['foreign', 'failed', 'reports passes.a_ms, which does not begin with foreign.'],
-      ['silent', 'failed', 'reports no figure, and no reason to skip'],
-      ['garbles', 'failed', 'reports a line that is no figure: it is not JSON: {"name":'],
+      ['silent', 'failed', 'reports neither a figure nor a reason to skip'],
+      ['garbles', 'failed', 'reports a line that is not a figure: it is not JSON: {"name":'],
       ['last', 'passed', ''],
     ],
   )
@@ -130,14 +130,14 @@ test('scripts run one after the other, also after one that fails, and the result
     scripts[8]!.figures,
     ['garbles.a', 'garbles.b'].map(name => ({ name, ...failed })),
   )
-  assert.match(out, /^✖ fails \(.*\): failed: ends with code 1; figures of it, marked: 1$/m)
+  assert.match(out, /^✖ fails \(.*\): failed: ends with code 1; its figures are marked: 1$/m)
   assert.match(err, /cannot report measures-nothing\.rate: its measurements are \[1, NaN\]/)
   assert.deepEqual(scripts[5]!.left, ['sleep 1234'])
   assert.equal(isAlive(scripts[5]!.figures[0]!.median), false)
   for (const { load, wall_ms } of scripts) assert.ok(load.length === 3 && wall_ms > 0)
   assert.deepEqual([commit, changed, cpu.count > 0, budgets.length], ['', true, true, 1])
   assert.match(out, /^✖ hangs \(.*\): failed: takes more than 0\.005 minutes$/m)
-  assert.match(out, / {2}left, and ended: sleep 1234/)
+  assert.match(out, / {2}leftover process, killed: sleep 1234/)
   assert.match(out, /^held +dependencies +at most 2, measured 2$/m)
   assert.match(
     out,
@@ -224,7 +224,7 @@ test('a process that a script leaves in a session of its own is reported and end
   const alive = isAlive(figures[0]!.median)
   if (alive) process.kill(figures[0]!.median, 'SIGKILL')
   assert.deepEqual([left, alive], [['sleep 4321'], false])
-  assert.match(out, /^ {2}left, and ended: sleep 4321$/m)
+  assert.match(out, /^ {2}leftover process, killed: sleep 4321$/m)
 })
 
 test('what comes after -- is for the script, and --results takes a file relative to the caller', async () => {
@@ -258,7 +258,7 @@ test('a wrong command line, tree or file ends with status 2, prints what is wron
   await Promise.all([
     check(/Unknown option '--fast'.*\nusage: tools\/bench /s, folder, '--fast'),
     check(/no script bench\/b\.ts; there are a, endless\nusage: /, folder, 'a', 'b'),
-    check(/bench\/endless\.ts has no limit of time: add a line "at most: N min"/, folder),
+    check(/bench\/endless\.ts has no time limit: add a line "at most: N min"/, folder),
     check(/--compare takes two files\nusage: /, folder, '--compare', 'half.json'),
     check(
       /cannot read \/.*\/half\.json: .*JSON.*: give a file/,
@@ -284,7 +284,7 @@ test('--results in a place where no file can be written is refused before the fi
     check(/ENOENT.*: make its folder with/, '/proc/x/y'),
     check(/ENOENT|EACCES/, '/proc/y'),
     check(/ENOTDIR.*own\.json\.next': give/, 'file.txt/own.json'),
-    check(/it is no regular file/, 'bench'),
+    check(/not a regular file/, 'bench'),
   ])
   assert.deepEqual(readdirSync(folder).sort(), ['.git', 'bench', 'budgets.json', 'file.txt', 'package.json'])
   // The default place, too.
@@ -302,7 +302,7 @@ test('a file that holds no results is refused, with its name and what is wrong',
     assert.throws(() => readResults(file), want)
   }
   const holdsNone = (what: string) =>
-    new RegExp(`^Error: cannot read .*other\\.json: it holds no results of benchmarks: ${what}: give a file`)
+    new RegExp(`^Error: cannot read .*other\\.json: not a benchmark result: ${what}: give a file`)
   const inScript = (members: object) => (results: Record<string, unknown>) => {
     Object.assign((results.scripts as object[])[0]!, members)
   }
@@ -543,5 +543,5 @@ test('every limit of budgets.json is held against a figure that a script reports
   const unknown = makeTree({ 'budgets.json': '{"lines":{"source":1},"agent":{"rss_mb":1}}' })
   assert.throws(() => readLimits(unknown), /budgets\.json: nothing measures agent\.rss_mb/)
   const odd = makeTree({ 'budgets.json': '{"dependencies":"3"}' })
-  assert.throws(() => readLimits(odd), /budgets\.json: dependencies is no number/)
+  assert.throws(() => readLimits(odd), /budgets\.json: dependencies is not a number/)
 })

@@ -109,7 +109,7 @@ test('the page shares with src what both agree on, and imports packages that are
 test('an area that the table does not know is a fault', () => {
   check(
     { 'src/misc/a.ts': '', 'src/main.ts': "import './program/cli/run.ts'\nimport './misc/a.ts'\n" },
-    /^src\/misc\/a\.ts:1: areas: no row /,
+    /^src\/misc\/a\.ts:1: areas: in no row /,
     /^src\/main\.ts:2: layers: "\.\/misc\/a\.ts": main\.ts may import /,
   )
 })
@@ -348,7 +348,7 @@ test('paths of one machine and hosts of registries are refused in every file', (
   )
   withTree({}, root => {
     writeFileSync(join(root, 'notes.txt'), `\n${root}/src`)
-    assert.deepEqual(checkArchitecture(root), [`notes.txt:2: paths: "${root}/": a path of one machine`])
+    assert.deepEqual(checkArchitecture(root), [`notes.txt:2: paths: "${root}/": a machine-specific path`])
   })
 })
 

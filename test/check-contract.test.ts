@@ -58,7 +58,7 @@ function treeOf(t: TestContext, files: Readonly<Record<string, string>>): string
 test('a key counts as read where its value is taken, however the configuration got there', t => {
   const root = treeOf(t, {
     'src/config/schema.ts': `
-      import { branch, type Infer, key } from '../schema/tree.ts'
+      import { branch, type Infer, key } from '../foundation/schema/tree.ts'
       const tls = branch({ ca_file: key(''), cert_file: key('') })
       export const schema = branch({
         size: key(1),
@@ -99,7 +99,7 @@ test('a fault that another change fixes waits for it, and not longer', () => {
   assert.deepEqual(without(faults, { 'exit 5': 'item 7' }), [faults[1]])
   const stale = without(faults, { 'exit 3': 'item 6' })
   assert.equal(stale.length, 3)
-  assert.match(stale[2]!, /^exit 3: is no fault any more/)
+  assert.match(stale[2]!, /^exit 3: is not a fault any more/)
 })
 
 /** What a document lacks of what is promised, by path. */

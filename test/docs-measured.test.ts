@@ -74,9 +74,9 @@ test('marks are filled by what was measured, and only by that', () => {
   refuse('a.x', /write the decimals/)
   refuse('a.missing .0', /has no figure a\.missing/)
   refuse('a.*.x .0', /has no figure/)
-  refuse('b.x .0', /has nothing of b/)
-  refuse('when constructor', /has nothing of constructor/)
-  refuse('table nothing', /there is no table nothing/)
+  refuse('b.x .0', /has no script b/)
+  refuse('when constructor', /has no script constructor/)
+  refuse('table nothing', /no such table: nothing/)
 })
 
 test('every figure that was recorded is a number under the name of its script', () => {
@@ -105,7 +105,7 @@ test('a run replaces the figures of its scripts that passed, and no others', () 
     ],
     budgets: [],
   }
-  assert.throws(() => recorded(some, results), /cannot record a: the run has no a\.y: run the script whole/)
+  assert.throws(() => recorded(some, results), /cannot record a: the run has no a\.y: run the whole script/)
   const before = { a: { ...some.a!, figures: { 'a.x': 1 } }, b: some.a!, c: some.a! }
   assert.deepEqual(recorded(before, results), {
     ...before,

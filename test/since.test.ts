@@ -38,7 +38,7 @@ function selected(
 }
 
 const sources = {
-  'src/main.ts': "import './lib/size.ts'\n",
+  'src/main.ts': "import './foundation/lib/size.ts'\n",
   'src/signals/profiles/worker.ts': '',
   'src/program/documents/try-worker.ts': '',
   'src/foundation/lib/size.ts': '// of things, as many as it takes to know a renamed file by what it holds\n',
@@ -101,12 +101,12 @@ test('a file that is named by its path selects who names it, and who reaches tha
     'src/program/agent/deep.ts': '',
     'src/program/agent/thread.ts': "new Worker(join(import.meta.dirname, 'work.ts'))\n",
     'src/program/agent/work.ts': '',
-    'src/a.test.ts': "const at = import.meta.resolve('./agent/gpu.ts')\n",
-    'src/b.test.ts': "spawn(process.execPath, [join(import.meta.dirname, 'agent', 'gpu.ts')])\n",
-    'src/c.test.ts': `run(\`import "\${import.meta.dirname}/agent/gpu.ts"\`)\n`,
+    'src/a.test.ts': "const at = import.meta.resolve('./program/agent/gpu.ts')\n",
+    'src/b.test.ts': "spawn(process.execPath, [join(import.meta.dirname, 'program', 'agent', 'gpu.ts')])\n",
+    'src/c.test.ts': `run(\`import "\${import.meta.dirname}/program/agent/gpu.ts"\`)\n`,
     'src/d.test.ts': "import '../test/helpers/bundle.ts'\n",
     'src/e.test.ts': "spawn('node', [join(root, 'tools/gen.ts')])\n",
-    'src/f.test.ts': "import './agent/thread.ts'\n",
+    'src/f.test.ts': "import './program/agent/thread.ts'\n",
     'src/g.test.ts': '// Not for src/program/agent/gpu.ts.\n',
     'tools/gen.ts': "import { x } from '../src/program/agent/gpu.ts'\n",
     'test/helpers/bundle.ts': "build({ entryPoints: [join(root, 'src/program/agent/gpu.ts')] })\n",

@@ -236,7 +236,7 @@ test('a file without tests fails, what is skipped is listed, and a name that no 
   assert.match(suite.out, /- all: skipped/)
   assert.match(pattern.out, /no test has such a name/)
   assert.match(hidden.out, /a\.test\.ts: has an "only"/)
-  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" is no "owns" line/)
+  assert.match(typo.out, /a\.test\.ts: "\/\/ owns host" is not an "owns" line/)
   assert.deepEqual([none.code, suite.code, pattern.code, hidden.code, typo.code], [1, 0, 2, 2, 2])
 })
 
@@ -350,5 +350,8 @@ test('a soak has the tests that do more in one, and continues after an interrupt
 test('a unit test answers with one line for each of its tests, and the time of the file', async () => {
   const { code, out } = await run([relative(root, join(root, 'src/foundation/lib/size.test.ts'))])
   assert.equal(code, 0)
-  assert.match(out, /^✔ src\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/)
+  assert.match(
+    out,
+    /^✔ src\/foundation\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/,
+  )
 })

@@ -41,7 +41,7 @@ and with \`auth.enabled\` clients with the token and browsers that used the link
 
 /** The page, in Markdown. */
 export function apiPage(): string {
-  // Nothing is asked: the operations are only listed.
+  // Sends no requests: the operations are only listed.
   const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
   const view = {
     profiles: profileKinds,

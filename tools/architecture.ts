@@ -1,9 +1,9 @@
-// The rules of the architecture, held by check-architecture.ts: who may import whom, and what no file may hold.
+// The rules of the architecture, checked by check-architecture.ts: allowed imports, and texts that no file may contain.
 
 /**
- * What an area of src/ may import besides itself: areas, or groups of them, that stand above it. An area is a folder or
- * file with a row here; it has all below it that has no row of its own. The order is that of data. A file without an area
- * is a fault, and there is no row that allows everything.
+ * What an area of src/ may import besides itself: areas, or groups of them, in earlier rows. An area is a folder or
+ * file with a row here; it includes everything below it without a row of its own. The order follows the flow of data. A
+ * file without an area is a fault, and no row allows everything.
  */
 export const allow: Readonly<Record<string, readonly string[]>> = {
   'foundation/lib': [],
@@ -13,9 +13,9 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   kernel: ['foundation/lib', 'foundation/model'],
   'identity/entities': ['foundation/lib', 'foundation/model', 'kernel'],
   'identity/discovery': ['foundation/lib', 'foundation/model', 'kernel'],
-  'signals/capture': ['foundation/lib', 'foundation/model', 'kernel'],
   'signals/traces/protocols': ['foundation/lib', 'foundation/model'],
   'signals/traces/tracing': ['foundation/lib', 'foundation/model'],
+  'signals/capture': ['foundation/lib', 'foundation/model', 'kernel', 'signals/traces/tracing'],
   'signals/profiles/unwinders': ['foundation/lib', 'foundation/model', 'kernel'],
   'signals/profiles': ['foundation/lib', 'foundation/model', 'kernel', 'signals/profiles/unwinders'],
   'signals/metrics/collectors': ['foundation/lib', 'foundation/model', 'foundation/schema', 'kernel'],
@@ -33,7 +33,7 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   pipeline: ['foundation/lib', 'foundation/model', 'pipeline/exporters'],
   'pipeline/trial': ['foundation/lib', 'foundation/model', 'pipeline/exporters', 'pipeline/processors'],
   config: ['foundation', 'signals/metrics', 'signals/traces/protocols', 'pipeline/processors'],
-  'view/window': ['foundation/lib', 'foundation/model'],
+  'view/window': ['foundation/lib', 'foundation/model', 'pipeline/exporters'],
   'view/api': ['foundation', 'pipeline', 'config'],
   'program/agent': ['foundation', 'kernel', 'identity', 'signals', 'pipeline', 'config', 'view'],
   'program/subsystems': [
@@ -83,7 +83,7 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
     'program/doctor',
     'program/agent.ts',
   ],
-  // What puts the agent together.
+  // Assembles the agent.
   'program/agent.ts': [
     'foundation/lib',
     'pipeline',
@@ -95,23 +95,23 @@ export const allow: Readonly<Record<string, readonly string[]>> = {
   'main.ts': ['foundation/lib', 'program/cli'],
 }
 
-/** What files of ui/ may import of src/: what server and page agree on. */
+/** What files of ui/ may import from src/: the contract of server and page. */
 export const shared = /^src\/view\/api\/ui\/(documents|pages)\.ts$/
 
-/** Areas of units: one does not import another. What they share stands in lib, or beside them and not in the list. */
+/** Areas of units: one does not import another. Shared code is in lib, or beside them and not in the list. */
 export const units =
   /^src\/(signals\/(capture|traces\/protocols|profiles\/unwinders|metrics\/collectors|metrics\/scraping\/sources)|identity\/discovery|pipeline\/(processors|exporters))\//
 
 /** Modules that source files (not tests) may not import. */
 export const bans: readonly [where: RegExp, module: RegExp, why: string][] = [
   [/^src\/(signals\/traces\/protocols|foundation\/model)\//, /^node:/, 'this area is pure'],
-  [/^src\/pipeline\/processors\//, /^node:(net|http|fs)/, 'a processor reaches nothing outside'],
+  [/^src\/pipeline\/processors\//, /^node:(net|http|fs)/, 'a processor has no access to the outside'],
   [/^src\/(?!kernel\/child\.ts$)/, /^node:child_process$/, 'only src/kernel/child.ts spawns'],
 ]
 
-/** Text that no file may hold, comments included. */
+/** Texts that no file may contain, including comments. */
 const code = /^(src|bpf|native|ui)\/(?!.*\.test\.ts$)/
-/** Areas that keep names of others; those of single connections and targets are counted with them. */
+/** Areas with caches keyed by foreign names; state of single connections and targets is counted with them. */
 const caches =
   /^src\/(view\/api|identity\/discovery|kernel|signals\/(capture|profiles|traces\/protocols|metrics\/(collectors|scraping))|pipeline\/processors)\/(?!.*(?:\.test|amqp\/channel|nats\/waiting|resource-table)\.ts$)/
 export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: string][] = [
@@ -127,13 +127,18 @@ export const texts: readonly [where: RegExp, text: RegExp, rule: string, why: st
     caches,
     /(?<!\b(?:small|counted)\(\s*)\bnew (?:BoundedMap|Interner)\b/,
     'memory',
-    'have its bytes counted: put small(…) or counted(…) around it (src/foundation/lib/small-tables.ts)',
+    'count its bytes: wrap it in small(…) or counted(…) (src/foundation/lib/small-tables.ts)',
   ],
-  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a path of one machine'],
-  [/./, /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/, 'hosts', "which one is the machine's choice"],
+  [/./, /(?<![\w.*-])\/(work|Users)\/\w+/, 'paths', 'a machine-specific path'],
+  [
+    /./,
+    /\b(registry\.(npmjs|yarnpkg)|deb\.debian)\.\w+/,
+    'hosts',
+    'registries and mirrors are configured on the machine',
+  ],
 ]
 
-/** What everything else is reached from, with the exports of the package. */
+/** Entry points from which everything else must be reachable, including the exports of the package. */
 // The worker is a program of its own; btf.ts is for tools/gen-bpf.ts.
 export const entries = [
   'src/main.ts',

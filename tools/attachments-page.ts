@@ -1,4 +1,4 @@
-// The reference page of all that svc attaches to the kernel, from the sources of the programs.
+// The reference page of everything that svc attaches to the kernel, from the sources of the programs.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { capital, code, table } from './markdown.ts'
@@ -59,11 +59,11 @@ const kinds: readonly (readonly [prefix: string, what: string])[] = [
 
 export interface Attachment {
   readonly program: string
-  /** The section, as libbpf reads it: `tp_btf/sched_switch`. */
+  /** The section in libbpf's syntax: `tp_btf/sched_switch`. */
   readonly section: string
 }
 
-/** Every program of each object, by the object's name. */
+/** All programs of each object, by the object's name. */
 export function attachments(): ReadonlyMap<string, readonly Attachment[]> {
   const objects = readdirSync(join(root, 'bpf'))
     .filter(file => file.endsWith('.bpf.c'))
@@ -77,7 +77,7 @@ function programsOf(file: string): readonly Attachment[] {
     .join('\n')
   const plain = text.matchAll(/^SEC\("([^".?]+)"\)\nint (?:BPF_PROG\()?(\w+)/gm)
   const found = [...plain].map(([, section, program]) => ({ section: section!, program: program! }))
-  // System calls of one form have programs that a macro writes, two of each.
+  // A macro writes two programs for each system call of one form.
   for (const [, way, call] of text.matchAll(/^ON_(ENTER|EXIT)(?:_TWICE)?\((\w+)/gm)) {
     const side = way!.toLowerCase()
     for (const name of ['', 'again_'])
@@ -89,7 +89,7 @@ function programsOf(file: string): readonly Attachment[] {
   return found.sort((a, b) => a.section.localeCompare(b.section) || a.program.localeCompare(b.program))
 }
 
-/** A file and what it includes of ours. */
+/** A file and its includes from this tree. */
 function sources(file: string, seen: Set<string>): string[] {
   if (seen.has(file)) return []
   seen.add(file)
@@ -97,7 +97,7 @@ function sources(file: string, seen: Set<string>): string[] {
   try {
     text = readFileSync(join(root, file), 'utf8')
   } catch {
-    return [] // made by the build: it has no programs
+    return [] // written by the build: has no programs
   }
   const included = [...text.matchAll(/^#include "([^"]+)"/gm)]
   return [...included.flatMap(([, target]) => sources(join(dirname(file), target!), seen)), file]
@@ -128,6 +128,7 @@ function section(object: string, programs: readonly Attachment[]): string {
 
 function kindOf(section: string): string {
   const kind = kinds.find(([prefix]) => section.startsWith(prefix))
-  if (kind === undefined) throw new Error(`what is ${section}? say it in tools/attachments-page.ts`)
+  if (kind === undefined)
+    throw new Error(`no description of ${section}: add one in tools/attachments-page.ts`)
   return kind[1]
 }

@@ -1,4 +1,4 @@
-// How sources are bundled, for the bundle that is shipped and for those of tests.
+// Options for bundling sources, for the shipped bundle and for those of tests.
 import type { BuildOptions } from 'esbuild'
 
 export const bundleOptions = {
@@ -9,14 +9,14 @@ export const bundleOptions = {
   minifyWhitespace: true,
   minifySyntax: true,
   minifyIdentifiers: false, // V8's profiles and stacks show them; short ones save no memory
-  lineLimit: 160, // the runtime prints the whole line of an error that nobody caught
+  lineLimit: 160, // the runtime prints the whole line of an uncaught error
   sourcemap: 'linked',
   sourcesContent: false,
   legalComments: 'none',
   logLevel: 'warning',
 } as const satisfies BuildOptions
 
-/** The programs that are shipped, and where their bundles lie in dist/. */
+/** The shipped programs, and their bundles in dist/. */
 export const programs = [
   ['src/main.ts', 'svc.cjs'],
   ['src/signals/profiles/worker.ts', 'profiling-worker.cjs'],

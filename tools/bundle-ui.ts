@@ -1,5 +1,5 @@
-// Bundles ui/ into dist/ui: each page a module of its own, names by content, and every file compressed beforehand, so
-// that the agent serves bytes as they lie there. Fails where the page weighs more than budgets.json allows.
+// Bundles ui/ into dist/ui: each page is a module of its own, named by content, and every file is compressed in
+// advance, so that the agent serves files as they are. Fails if the page exceeds the limits of budgets.json.
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
@@ -42,7 +42,7 @@ const named = (pattern: RegExp) =>
 const [script, style] = [named(/^main-.*\.js$/), named(/^main-.*\.css$/)]
 for (const { path, contents } of outputFiles) {
   const name = basename(path)
-  // The styles of pages are in those of the entry already; by themselves nobody loads them.
+  // The styles of pages are included in those of the entry; separately they are never loaded.
   if (!name.endsWith('.css') || name === style) put(name, contents)
 }
 const page = readFileSync('ui/index.html', 'utf8')
@@ -51,10 +51,10 @@ const page = readFileSync('ui/index.html', 'utf8')
 put('index.html', Buffer.from(page))
 
 const { first, all } = pageWeights(to)
-console.error(`setup: the page: ${first} bytes to begin with, ${all} in all (brotli)`)
+console.error(`setup: the page: ${first} bytes before any page, ${all} in all (brotli)`)
 if (all > ui.brotli_bytes || first > ui.first_brotli_bytes) {
   console.error(
-    `setup: error: the page may weigh ${ui.first_brotli_bytes} and ${ui.brotli_bytes} bytes (budgets.json)`,
+    `setup: error: the limits of the page are ${ui.first_brotli_bytes} and ${ui.brotli_bytes} bytes (budgets.json)`,
   )
   process.exitCode = 1
 }

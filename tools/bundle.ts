@@ -1,6 +1,6 @@
-// Bundles src/main.ts into dist/svc.cjs, and beside it the thread that names frames and what the package exports. CommonJS, because
-// `import 'node:http'` of an ES module costs 10 MB of memory on Node 22 and newer (measured), and because it also runs on
-// Node 20.
+// Bundles src/main.ts into dist/svc.cjs, together with the symbol thread and the exports of the package. CommonJS,
+// because `import 'node:http'` of an ES module costs 10 MB of memory on Node 22 and newer (measured), and because it
+// also runs on Node 20.
 import { execFileSync } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { build } from 'esbuild'
@@ -21,7 +21,7 @@ function commit(): string {
 
 const epoch = process.env.SOURCE_DATE_EPOCH
 const built = (epoch ? new Date(Number(epoch) * 1000) : new Date()).toISOString().replace(/\.\d+Z$/, 'Z')
-/** What the package exports; no program of svc runs it. */
+/** Exports of the package; no program of svc uses the file. */
 const exported = [['src/foundation/model/security.ts', 'security.cjs']] as const
 for (const [entry, name] of [...programs, ...exported])
   await build({

@@ -1,5 +1,5 @@
-// The architecture: allowed imports, refused texts and words, limits of lines (budgets.json).
-// Prints a line for each fault, `file:line: rule: what`, and exits 1 where there is one.
+// Checks the architecture: allowed imports, refused texts and words, limits of lines (budgets.json). Prints a line for
+// each fault, `file:line: rule: what`, and exits 1 if there is any.
 import { existsSync, readFileSync } from 'node:fs'
 import { builtinModules } from 'node:module'
 import { posix, resolve } from 'node:path'
@@ -8,7 +8,7 @@ import { imports } from './imports.ts'
 import { refusedIn, refusedWords, wordsPage } from './refused-words.ts'
 import { countLines, filesOf, isTest, lineLimit } from './source-lines.ts'
 
-/** The faults of the files below `root` (absolute) that git knows or would add. */
+/** The faults of the files below `root` (absolute) that git tracks or would add. */
 export function checkArchitecture(root: string): string[] {
   const faults: string[] = []
   const json = (name: string) => JSON.parse(readFileSync(resolve(root, name), 'utf8'))
@@ -19,15 +19,16 @@ export function checkArchitecture(root: string): string[] {
     faults.push(`package.json:1: dependencies: ${packages.length}, the limit is ${most}`)
   const files = filesOf(root)
   const words = refusedWords(readFileSync(resolve(root, wordsPage), 'utf8'))
-  // What the area's index.ts lists is a unit; without one, each file that is not in a folder or `_shared.ts`.
+  // The units of an area are listed in its index.ts; without one, each file outside of folders is a unit, except
+  // `_shared.ts`.
   const isUnit = (file: string) => {
     const area = units.exec(file)?.[0]
-    if (area === undefined) return false // above the units, and so shared by them
+    if (area === undefined) return false // above the units, so shared by them
     const path = file.slice(area.length)
     const list = resolve(root, area, 'index.ts')
     return existsSync(list) ? readFileSync(list, 'latin1').includes(`'./${path}'`) : /^[^_/]+$/.test(path)
   }
-  const graph = new Map<string, string[]>() // source file → source files that it imports
+  const graph = new Map<string, string[]>() // source file → imported source files
   for (const file of files) {
     const text = readFileSync(resolve(root, file), 'latin1')
     const report = (index: number, rule: string, what: string) =>
@@ -38,7 +39,7 @@ export function checkArchitecture(root: string): string[] {
     }
     for (const { index, what } of refusedIn(file, text, words)) report(index, 'english', what)
     const own = text.indexOf(`${root}/`)
-    if (own >= 0) report(own, 'paths', `"${root}/": a path of one machine`)
+    if (own >= 0) report(own, 'paths', `"${root}/": a machine-specific path`)
     const limit = limits[lineLimit(file) ?? '']
     if (countLines(text) > limit)
       report(0, 'lines', `${countLines(text)}, the limit is ${limit}: split it by subject`)
@@ -59,7 +60,7 @@ export function checkArchitecture(root: string): string[] {
   for (const entry of [...entries, ...(JSON.stringify(exports).match(/src\/[^"]+/g) ?? [])]) visit(entry, [])
   for (const file of graph.keys()) {
     if (!reached.has(file))
-      faults.push(`${file}:1: reach: nothing leads here from src/main.ts or the package's exports`)
+      faults.push(`${file}:1: reach: not reachable from src/main.ts or the package's exports`)
     visit(file, [])
   }
   return faults
@@ -71,7 +72,7 @@ interface Context {
   report(index: number, rule: string, what: string): void
 }
 
-/** The longest row that has the file; undefined: none has it. */
+/** The longest row that contains the file; undefined if there is none. */
 function areaOf(file: string): string | undefined {
   const path = file.replace(/^src\//, '')
   const areas = path === file ? [] : Object.keys(allow).filter(area => isIn(path, area))
@@ -82,11 +83,11 @@ function isIn(path: string, area: string): boolean {
   return path === area || path.startsWith(`${area}/`)
 }
 
-/** Reports what `file` may not import, and returns the source files that it imports. */
+/** Reports forbidden imports of `file`, and returns the source files that it imports. */
 function checkImports(file: string, text: string, { packages, isUnit, report }: Context): string[] {
   const area = areaOf(file)
   const allowed = area === undefined ? [] : allow[area]!
-  if (area === undefined) report(0, 'areas', 'no row of the table in tools/architecture.ts has it')
+  if (area === undefined) report(0, 'areas', 'in no row of the table in tools/architecture.ts')
   const targets: string[] = []
   for (const found of text.matchAll(imports)) {
     const specifier = (found[1] ?? found[2] ?? found[3])!
@@ -105,15 +106,12 @@ function checkImports(file: string, text: string, { packages, isUnit, report }: 
     else if (area !== undefined && to !== area && !allowed.some(each => isIn(to, each)))
       refuse('layers', `${area} may import ${[area, ...allowed].join(', ')}`)
     else if (to === area && units.test(file) && isUnit(target) && file !== `${units.exec(file)![0]}index.ts`)
-      refuse(
-        'units',
-        'a unit is imported by the list of its area alone: share through a file that is no unit',
-      )
+      refuse('units', 'only the list of its area imports a unit: share code in a file that is not a unit')
   }
   return targets
 }
 
-/** The same of a file of the page, which is bundled with its packages. */
+/** The same for a file of the page, which is bundled with its packages. */
 function checkPage(file: string, text: string, { packages, report }: Context): string[] {
   const targets: string[] = []
   for (const found of text.matchAll(imports)) {
@@ -129,7 +127,7 @@ function checkPage(file: string, text: string, { packages, report }: Context): s
       report(
         found.index,
         'layers',
-        `"${specifier}": the page shares documents.ts and pages.ts with src, no more`,
+        `"${specifier}": the page may import only documents.ts and pages.ts from src`,
       )
   }
   return targets

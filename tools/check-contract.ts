@@ -1,7 +1,7 @@
-// The contract: test/spec says in data what svc promises, and this holds the tree to it. Each key is in the schema and some code
-// reads it, each metric is declared and set in a test, each document has its fields, and each path, status, exit code and message
-// that the reference names is reached by a test (test/spec/reached.json, which the runner of the tests holds them to).
-// Prints a line for each fault and exits 1 where there is one.
+// Checks the contract: test/spec lists as data what svc promises. Each key is in the schema and read by some code, each
+// metric is declared and set in a test, each document has its fields, and each path, status, exit code and message of
+// the reference is reached by a test (test/spec/reached.json, enforced by the test runner). Prints a line for each
+// fault and exits 1 if there is any.
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { exitCodes } from '../src/foundation/lib/start-error.ts'
@@ -15,7 +15,7 @@ import { metricFaults } from './contract/metrics.ts'
 import { differences, service } from './contract/spec.ts'
 import { reachedTable } from './testing/reached-table.ts'
 
-/** What the command line and its exit codes lack. */
+/** Missing commands and exit codes. */
 function processFaults(): string[] {
   const names = commands.map(({ name }) => name)
   const flags = new Set([...commands.flatMap(each => each.flags), ...everywhere].map(({ name }) => name))
@@ -23,21 +23,23 @@ function processFaults(): string[] {
   return [
     ...service.commands
       .filter(name => !names.includes(name))
-      .map(name => `svc ${name}: promised, and no command`),
-    ...service.flags.filter(name => !flags.has(name)).map(name => `--${name}: promised, and no flag`),
+      .map(name => `svc ${name}: promised, but there is no such command`),
+    ...service.flags
+      .filter(name => !flags.has(name))
+      .map(name => `--${name}: promised, but there is no such flag`),
     ...(codes === Object.keys(service.exit_codes).join() ? [] : [`exit codes are ${codes}`]),
   ]
 }
 
-/** What no test reaches, and what the table has in vain. */
+/** Facts that no test reaches, and obsolete entries of the table. */
 function reachFaults(root: string): string[] {
   const table = reachedTable()
   const required = new Set(requiredFacts())
   return [
     ...[...required].filter(fact => table[fact] === undefined).map(fact => `${fact}: no test reaches it`),
     ...Object.entries(table).flatMap(([fact, file]) => {
-      if (!required.has(fact)) return [`${fact}: in test/spec/reached.json, and nobody asks for it`]
-      return existsSync(join(root, file)) ? [] : [`${fact}: ${file} is to reach it, and is not there`]
+      if (!required.has(fact)) return [`${fact}: in test/spec/reached.json, but not required`]
+      return existsSync(join(root, file)) ? [] : [`${fact}: ${file} should reach it, but does not exist`]
     }),
   ]
 }
@@ -54,14 +56,14 @@ export function contractFaults(root: string): string[] {
   ]
 }
 
-/** Without those that hold one of these marks; with the marks that no fault holds any more. */
+/** Faults without any of these marks, and the marks that no fault contains any more. */
 export function without(faults: readonly string[], known: Readonly<Record<string, string>>): string[] {
   const marks = Object.keys(known)
   return [
     ...faults.filter(fault => !marks.some(mark => fault.includes(mark))),
     ...marks
       .filter(mark => !faults.some(fault => fault.includes(mark)))
-      .map(mark => `${mark}: is no fault any more: delete it in test/spec/differences.yaml`),
+      .map(mark => `${mark}: is not a fault any more: delete it from test/spec/differences.yaml`),
   ]
 }
 

@@ -1,4 +1,4 @@
-// The reference page of the commands, from the table that reads the command line.
+// The reference page of the commands, from the table that parses the command line.
 
 import { exitCodes } from '../src/foundation/lib/start-error.ts'
 import { type Command, everywhere, exitCodeList, type Flag, usageOf } from '../src/program/cli/arguments.ts'
@@ -54,7 +54,7 @@ function section({ name, summary, flags, word, foreignFlags, exits }: Command): 
   return parts.join('\n\n')
 }
 
-/** All that it can be, where the summary does not say it. */
+/** All choices, if the summary does not list them. */
 function fewOf({ summary, choices }: { summary: string; choices?: readonly string[] | undefined }): string {
   if (choices === undefined || choices.every(choice => summary.includes(choice))) return ''
   return `: ${choices.map(code).join(', ')}`

@@ -68,7 +68,7 @@ function row(path: string, leaf: Key<unknown>, built: boolean): string {
   return `| \`${path}\` | ${cell(leaf.kind.expects)} | ${cell(`\`${text}\``)} | ${cell(leaf.description)}${shown.join('')} |`
 }
 
-/** Those of its words that this version does nothing with. */
+/** Its choices without effect in this version. */
 function unbuiltChoices({ kind }: Key<unknown>): readonly string[] {
   const choices = (kind.json.enum ?? []) as readonly string[]
   return choices.filter(each => kind.missing?.(each) !== undefined)

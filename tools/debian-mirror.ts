@@ -1,20 +1,20 @@
-// Other suites and architectures of the mirror that this host has its packages from, without a change to the host.
+// Other suites and architectures from this host's mirror, without changes to the host.
 
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What differs from the host's own packages. */
+/** Differences from the host's own packages. */
 export interface Suite {
-  /** For example `trixie`. Left out: that of this host. */
+  /** For example `trixie`. If absent, that of this host. */
   readonly suite?: string | undefined
-  /** Debian's name, for example `arm64`. Left out: that of this host. */
+  /** Debian's name, for example `arm64`. If absent, that of this host. */
   readonly architecture?: string | undefined
 }
 
 /**
- * Options that make apt-get know this suite and architecture and nothing else, in lists of its own below `to`; none
- * where neither is named, undefined where there is no mirror or it does not answer.
+ * Options that make apt-get use only this suite and architecture, with its own lists below `to`; none if neither is
+ * given, undefined if there is no mirror or it does not answer.
  */
 export function suiteOptions(to: string, { suite, architecture }: Suite): string[] | undefined {
   if (suite === undefined && architecture === undefined) return []
@@ -41,7 +41,7 @@ export function suiteOptions(to: string, { suite, architecture }: Suite): string
   return spawnSync('apt-get', [...options, 'update', '-qq']).status === 0 ? options : undefined
 }
 
-/** Where this host has Debian itself from. */
+/** The mirror and suite of this host. */
 export function ownMirror(): { readonly suite: string; readonly uri: string } | undefined {
   const { stdout } = spawnSync('apt-get', ['indextargets', '--format', '$(LABEL) $(CODENAME) $(REPO_URI)'], {
     encoding: 'utf8',

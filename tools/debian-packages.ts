@@ -1,4 +1,4 @@
-// Packages of Debian with all that they need, unpacked and not installed: nothing of them runs but what a test starts.
+// Debian packages with all dependencies, unpacked and not installed: nothing of them runs unless a test starts it.
 
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -8,7 +8,7 @@ import { type Suite, suiteOptions } from './debian-mirror.ts'
 
 const folder = resolve(import.meta.dirname, '../build/peers')
 
-/** The root that packages are unpacked to, once for each list of them; undefined where they cannot be had. */
+/** The root of the unpacked packages, created once for each list of them; undefined if they are unavailable. */
 export function unpackedPackages(
   name: string,
   packages: readonly string[],
@@ -19,7 +19,7 @@ export function unpackedPackages(
   const kept = join(folder, `${name}-${list}`)
   if (existsSync(kept)) return kept
   mkdirSync(folder, { recursive: true })
-  // Whoever is first keeps its own.
+  // The first process wins.
   const own = mkdtempSync(join(folder, `${name}.`))
   try {
     const root = join(own, 'root')
@@ -33,7 +33,7 @@ export function unpackedPackages(
   return kept
 }
 
-/** apt takes it that nothing is installed, so that nothing is left out. It only downloads. */
+/** Only downloads. With an empty list of installed packages, apt omits none. */
 function download(to: string, packages: readonly string[], options: readonly string[]): boolean {
   mkdirSync(join(to, 'partial'), { recursive: true })
   const settings = {

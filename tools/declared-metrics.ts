@@ -1,4 +1,4 @@
-// Every metric that svc serves or sends, by the name that a Prometheus has for it: what dashboards and rules may ask for.
+// Every metric that svc serves or exports, by its name in Prometheus: the names that dashboards and rules may use.
 
 import type { Family } from '../src/foundation/model/collector.ts'
 import { type MetricDeclaration, overflowAttribute } from '../src/foundation/model/metric-declaration.ts'
@@ -20,21 +20,21 @@ import { prometheusName } from './prometheus-name.ts'
 import { declaredSelfMetrics } from './self-metrics-page.ts'
 
 export interface DeclaredMetric {
-  /** As a Prometheus has it; of a histogram without `_bucket`, `_count` and `_sum`. */
+  /** As in Prometheus; for a histogram without `_bucket`, `_count` and `_sum`. */
   readonly name: string
   readonly type: string
-  /** Those of its target or resource are not among them. */
+  /** Without those of its target or resource. */
   readonly labels: readonly string[]
-  /** The page of the host, the agent's own page, OTLP, or told by whoever scrapes. */
+  /** The page of the host, the agent's own page, OTLP, or added by the scraper. */
   readonly from: 'host' | 'agent' | 'otlp' | 'scraper'
 }
 
 const units: readonly Collector<Keys>[] = [...collectors, ...extraCollectors]
 
-/** Collectors that name metrics by what they read: nobody knows these names beforehand. */
+/** Collectors that name metrics by their input: the names are not known in advance. */
 export const dynamicCollectors: readonly Collector<Keys>[] = units.filter(unit => unit.dynamic !== undefined)
 
-/** All metrics but those that `dynamicCollectors` name. */
+/** All metrics except those of `dynamicCollectors`. */
 export function declaredMetrics(): readonly DeclaredMetric[] {
   const families = [...units.flatMap(unit => unit.metrics), ...runFamilies, ...extendedRunFamilies]
   return [
@@ -50,7 +50,7 @@ export function declaredMetrics(): readonly DeclaredMetric[] {
   ]
 }
 
-/** What is sent over OTLP and served nowhere, in the order in which documents list it. */
+/** Metrics that are exported over OTLP only, in the order of the documentation. */
 export const sentMetrics: readonly MetricDeclaration[] = [
   ...durations.map(({ name, description, dimensions }) => duration(name, description, dimensions)),
   duration(syscallDuration.name, syscallDuration.description, syscallDimensions),
@@ -75,7 +75,7 @@ function hostMetric({ name, type, labels, absolute }: Family): DeclaredMetric {
   return { name: absolute ? name : `node_${name}`, type, labels, from: 'host' }
 }
 
-/** As OTLP has what the host's page shows: by the name of the conventions, where they have one. */
+/** A metric of the host's page as exported over OTLP: with the name of the conventions, if there is one. */
 function sentHostMetric({ name: own, type, labels, unit: ownUnit, absolute, otel }: Family): DeclaredMetric {
   const kind = type === 'untyped' || type === 'summary' ? 'gauge' : type
   const metric = otel ?? { name: absolute ? own : `node_${own}`, unit: ownUnit, kind }
@@ -96,7 +96,7 @@ function sent(metric: MetricDeclaration): DeclaredMetric {
   }
 }
 
-/** Series by name, with the labels that each may have; families of one name are put together. */
+/** Series by name, with their possible labels; families with the same name are merged. */
 export function declaredSeries(): ReadonlyMap<string, ReadonlySet<string>> {
   const series = new Map<string, Set<string>>()
   const add = (name: string, labels: readonly string[]) => {

@@ -2,8 +2,8 @@
 //   struct svc_record { u64 start_ns; u8 comm[16]; }  →  svcRecord = { size, startNs, comm, commSize (of arrays) }
 //   enum svc_counter { svc_counter_lost, … }          →  svcCounter = ['lost', …], or an object where numbers skip
 //   global variables                                  →  rodata, data, bss = { size, <variable>, … }
-// What objects share stands once: a module has the names of an earlier one that say the same by `export { … } from`.
-// Types count when their name starts with svc_. A last value …_count or …_max is the number of values and left out.
+// Shared definitions are written once: a module re-exports equal names of an earlier one by `export { … } from`. Types
+// count if their name starts with svc_. A last value …_count or …_max is the number of values, and left out.
 // --check compares instead, and exits 1 naming the files that are stale.
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { type BtfEnum, type BtfField, readBtf } from '../src/kernel/btf.ts'
@@ -11,7 +11,7 @@ import { type BtfEnum, type BtfField, readBtf } from '../src/kernel/btf.ts'
 const check = process.argv.includes('--check')
 const from = 'dist'
 const to = 'src/kernel/gen'
-/** Variables that are a map of their own in the build for older kernels. */
+/** Variables with a map of their own in the build for older kernels. */
 const ownMaps = new Set(['.bss.rows'])
 
 const camel = (name: string) =>
@@ -50,7 +50,7 @@ function table({ name, values }: BtfEnum): string {
     : `${title}{\n${short.map(({ name, value }) => `  ${name}: ${value},\n`).join('')}} as const\n`
 }
 
-/** What all names of an enumeration share: its own name, else whole words. */
+/** The common prefix of an enumeration's names: its own name, otherwise whole words. */
 function prefixOf(type: string, names: readonly string[]): string {
   const own = `${type}_`
   if (names.every(name => name.toLowerCase().startsWith(own))) return own
@@ -88,7 +88,7 @@ function moduleOf(object: string): string {
   return [head, ...(exports.length > 0 ? [exports.join('')] : []), ...own].join('\n')
 }
 
-/** Whoever reads what one build of an object writes reads what the other one writes. */
+/** The layouts of both builds of an object must be equal: one reader reads both. */
 function checkOldBuild(file: string): void {
   const [newer, older] = [from, `${from}/old`].map(folder => {
     const { structs, enums, sections } = readBtf(readFileSync(`${folder}/${file}`))
@@ -100,7 +100,7 @@ function checkOldBuild(file: string): void {
   })
   for (const [name, place] of newer!)
     if (older!.get(name) !== place && !ownMaps.has(name))
-      throw new Error(`'${name}' is laid out otherwise in ${from}/old/${file}`)
+      throw new Error(`'${name}' has another layout in ${from}/old/${file}`)
 }
 
 function fail(message: string): never {

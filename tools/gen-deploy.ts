@@ -1,4 +1,4 @@
-// Writes the deployment files that are made from the program's own tables. With --check writes nothing and exits 1 naming
+// Writes the deployment files generated from the program's own tables. With --check writes nothing and exits 1 naming
 // the files that are stale.
 import { dockerFiles } from './deploy/docker.ts'
 import { grafanaFiles } from './deploy/grafana.ts'

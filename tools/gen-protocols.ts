@@ -1,5 +1,5 @@
-// Writes bpf/include/gen/protocols.h from src/signals/traces/protocols: what the BPF programs know of the list, so that a protocol is
-// listed once. --check compares instead, and exits 1 where it is stale.
+// Writes bpf/include/gen/protocols.h from src/signals/traces/protocols, so that a protocol is listed once. --check
+// compares instead, and exits 1 if it is stale.
 import { confidences } from '../src/foundation/model/protocol.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
 import { writeGenerated } from './generated.ts'
@@ -7,7 +7,7 @@ import { writeGenerated } from './generated.ts'
 const recognised = confidences.flatMap(confidence => protocols.filter(unit => unit.confidence === confidence))
 const counted = protocols.filter(unit => unit.counted)
 
-/** Terms that are joined, over as many lines as it takes; `none` where there are none. */
+/** Joins terms, on as many lines as needed; `none` if there are no terms. */
 function joined(terms: readonly string[], operator: string, none: string): string {
   return terms.length === 0 ? none : `(${terms.join(` ${operator} \\\n\t `)})`
 }

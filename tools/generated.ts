@@ -1,4 +1,4 @@
-// Files of the tree that are written by programs, and never by hand.
+// Generated files of the tree, never edited by hand.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
@@ -10,7 +10,7 @@ export interface Generated {
 
 const root = join(import.meta.dirname, '..')
 
-/** Writes what is stale. With --check writes nothing, names it and makes this program exit with 1. */
+/** Writes stale files. With --check writes nothing, names them and makes this program exit with 1. */
 export function writeGenerated(generator: string, all: readonly Generated[]): void {
   const stale = all.filter(({ file, text }) => current(file) !== text())
   if (process.argv.includes('--check')) {

@@ -1,12 +1,12 @@
-// Which files of the tree a file of TypeScript imports, and which paths it names, read from its text.
+// Imports of TypeScript files, and the paths they name, extracted from their text.
 import { readFileSync, statSync } from 'node:fs'
 import { posix, resolve } from 'node:path'
 
-/** Specifiers of imports and exports, of `import()`, `require()` and `new URL()`, and of modules named by themselves. */
+/** Specifiers of imports and exports, of `import()`, `require()` and `new URL()`, and of side-effect imports. */
 export const imports =
   /^(?:import|export)\b(?:[^'"`;]*?\bfrom)?\s*['"]([^'"\n]+)['"]|\b(?:import|require|URL)\(\s*['"]([^'"\n]+)['"]|['"](node:[\w/]+)['"]/gm
 
-/** The files below `root` that each file imports, and all that it reaches. Paths are relative to `root`. */
+/** The direct and indirect imports of each file below `root`. Paths are relative to `root`. */
 export class ImportGraph {
   readonly root: string
   readonly #texts = new Map<string, string>()
@@ -16,7 +16,7 @@ export class ImportGraph {
     this.root = root
   }
 
-  /** '' where there is no such file. */
+  /** '' if there is no such file. */
   text(file: string): string {
     let text = this.#texts.get(file)
     if (text === undefined) {
@@ -30,7 +30,7 @@ export class ImportGraph {
     return statSync(resolve(this.root, file), { throwIfNoEntry: false })?.isFile() === true
   }
 
-  /** What a file imports, also where no such file exists: somebody may have removed it. */
+  /** Imports of a file, including missing ones, which may have been deleted. */
   direct(file: string): readonly string[] {
     let targets = this.#direct.get(file)
     if (targets === undefined) {
@@ -44,7 +44,7 @@ export class ImportGraph {
     return targets
   }
 
-  /** All that `file` leads to, itself included. `enter` false: what a file imports is not followed. */
+  /** All files reachable from `file`, itself included. Where `enter` is false, imports are not followed. */
   reached(file: string, enter: (file: string) => boolean = () => true): ReadonlySet<string> {
     const reached = new Set([file])
     for (const each of reached)
@@ -53,19 +53,19 @@ export class ImportGraph {
   }
 }
 
-/** A path that a text names. */
+/** A path named in a text. */
 export interface NamedPath {
-  /** Without dots and slashes in front and slashes at the end. */
+  /** Without leading dots and slashes and trailing slashes. */
   readonly path: string
-  /** The same as the text has it, for a path relative to the file. */
+  /** As written, for a path relative to the file. */
   readonly relative: string
-  /** Whether it is a whole string: a single word names something only then. */
+  /** Whether it is a whole string: only then a single word can name a file. */
   readonly whole: boolean
-  /** Whether it is the first argument of a call, or the first one behind `root`. */
+  /** Whether it is the first argument of a call, or the first one after `root`. */
   readonly first: boolean
 }
 
-/** What may be a path in a text: in strings, in what is joined (`join(root, 'docs', 'ui.md')`) and before and after `${}`. */
+/** Possible paths in a text: in strings, in joined strings (`join(root, 'docs', 'ui.md')`) and around `${}`. */
 export function namedPaths(text: string): Iterable<NamedPath> {
   const code = text.replace(/^[ \t]*(?:\/\/|\/?\*).*$/gm, '')
   const joined = code.replace(/(['"`])\s*,\s*['"`]/g, '/')
@@ -76,7 +76,7 @@ export function namedPaths(text: string): Iterable<NamedPath> {
       const [before, after] = [each[match.index - 1]!, each[match.index + token.length]!]
       const whole = isQuote(before) && isQuote(after)
       if (!whole && !/[./]/.test(token)) continue
-      // Of a name that goes on, `recipe-${name}.md` or `gen-*.ts`, the folder is known.
+      // If the name continues, as in `recipe-${name}.md` or `gen-*.ts`, only the folder is known.
       const relative = after === '$' || after === '*' ? token.replace(/[^/]*$/, '') : token
       const path = posix.normalize(relative).replace(/^(?:\.{0,2}\/)+|\/+$/g, '')
       const first =
@@ -90,17 +90,17 @@ function isQuote(character: string): boolean {
   return character === "'" || character === '"' || character === '`'
 }
 
-/** The files of a tree, by the paths that texts name them with. */
+/** The files of a tree, indexed by the paths in texts. */
 export class KnownPaths {
   readonly #files: ReadonlySet<string>
-  /** The end of the path of a file or of its folder → files. */
+  /** End of the path of a file or its folder → files. */
   readonly #ends = new Map<string, string[]>()
   readonly #folders = new Map<string, string[]>()
 
   constructor(files: Iterable<string>) {
     this.#files = new Set(files)
     for (const file of this.#files) {
-      // `check` and `svc` are words first, and programs of tools/ and bin/ second. So are `logs` and the like.
+      // `check` and `svc` are usually words, rarely programs of tools/ and bin/. So are `logs` and the like.
       const isWord = /^(?:tools|bin)\/[^.]*$/.test(file)
       for (const end of ends(file)) if (end.includes('/') || !isWord) add(this.#ends, end, file)
       if (/\.test\.tsx?$/.test(file)) continue
@@ -117,12 +117,12 @@ export class KnownPaths {
     return [...this.#files].filter(file => pattern.test(file))
   }
 
-  /** The file that lies at a path, relative to another file or to the root. */
+  /** The file at a path, relative to another file or to the root. */
   exact(path: string, from: string): string[] {
     return places(path, from).filter(place => this.#files.has(place))
   }
 
-  /** What `from` can mean: that file, or all whose path or folder ends so, and what a folder has below it. */
+  /** Meanings of a path in `from`: that file, or all whose path or folder ends with it, and a folder's content. */
   named({ path, relative, first }: NamedPath, from: string): string[] {
     const exact = this.exact(relative, from)
     if (exact.length > 0) return exact
@@ -136,7 +136,7 @@ function places(path: string, from: string): string[] {
   return [posix.join(posix.dirname(from), path), posix.normalize(path)]
 }
 
-/** A path and all that is left of it without its first folders. */
+/** A path, and each of its suffixes without the first folders. */
 function ends(path: string): string[] {
   const parts = path.split('/')
   return parts.map((_, index) => parts.slice(index).join('/'))

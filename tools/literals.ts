@@ -1,23 +1,23 @@
-// The texts in a file of TypeScript: strings, the constant parts of templates, and the text between tags of TSX.
+// The texts in a TypeScript file: strings, the constant parts of templates, and the text between tags of TSX.
 
 export interface Literal {
-  /** Of its first character in the file. */
+  /** Position of its first character in the file. */
   readonly index: number
-  /** As the file has it, escapes included. */
+  /** As written, including escapes. */
   readonly text: string
 }
 
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
-/** Without an end on its line it is an apostrophe of TSX. */
+/** A quote without an end on its line is an apostrophe in TSX. */
 const string = /(['"])((?:(?!\1)[^\\\n]|\\[\s\S])*)\1/y
-/** Between tags: several words up to the next tag or brace, without a comment, and no declaration. */
+/** Between tags: several words up to the next tag or brace, without a comment, and not a declaration. */
 const between =
   /(?!\s*(?:export|import|async|function|const|let|class|interface|type)\b)(?=[^<>{}=;]*[a-z] [a-z])(?:(?!\/[/*])[^<>{}=;])+(?=[<{])/iy
 const regexp = /\/(?![/*])(?:[^\\/[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*/y
 /** Code before a regular expression; after any other code a slash divides. */
 const beforeRegexp = /(?:[(,=:[!&|?{;+\-*%~^<>]|\b(?:return|typeof|case|of|in|void|await|yield))\s*$/
 
-/** The literals of a file, in no order that matters. */
+/** The literals of a file, in arbitrary order. */
 export function literalsOf(code: string, isTsx = false): readonly Literal[] {
   const reader = new Reader(code, isTsx)
   reader.code(false)
@@ -35,7 +35,7 @@ class Reader {
     this.#isTsx = isTsx
   }
 
-  /** Reads up to the end, or behind the brace that closes a part of a template. */
+  /** Reads up to the end, or after the brace that closes a part of a template. */
   code(isPart: boolean): void {
     for (let depth = 0; this.#at < this.#text.length; ) {
       const character = this.#text[this.#at]!
@@ -50,7 +50,7 @@ class Reader {
     }
   }
 
-  /** Reads behind the first backtick, up to behind the last one. */
+  /** Reads from the first backtick to after the last one. */
   #template(): void {
     let from = this.#at
     const end = () => this.found.push({ index: from, text: this.#text.slice(from, this.#at) })
@@ -74,7 +74,7 @@ class Reader {
     return found !== null
   }
 
-  /** Adds a group of what a pattern matches here. */
+  /** Adds a group of a pattern that matches here. */
   #adds(pattern: RegExp, group: 0 | 2): boolean {
     const found = this.#match(pattern)
     if (found === null) return false

@@ -1,16 +1,16 @@
-// What the generated pages have in common.
+// Shared by the generated pages.
 
 /** A text as the cell of a table. */
 export function cell(text: string): string {
   return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 }
 
-/** A text as code in a cell of a table. */
+/** A text as code in a table cell. */
 export function code(text: string): string {
   return `\`${cell(text)}\``
 }
 
-/** A table; cells are written as they are. */
+/** A table; cells are not escaped. */
 export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
   return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n')
@@ -26,7 +26,7 @@ export function capital(text: string): string {
   return text.replace(/^[a-z](?=[a-z])/, letter => letter.toUpperCase())
 }
 
-/** The anchor that a heading has where Markdown is shown (GitHub's rule). */
+/** The anchor of a heading in rendered Markdown (GitHub's rule). */
 export function anchor(heading: string): string {
   return heading
     .toLowerCase()

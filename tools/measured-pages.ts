@@ -1,4 +1,4 @@
-// Figures of pages come from bench/measured.json: between marks of a page stands what that file says, and nothing else.
+// Updates the figures of pages from bench/measured.json: the text between marks comes from that file only.
 //
 //     <!--=NAME .2-->3.45<!--/-->            a figure with two decimals
 //     <!--=NAME NAME .0-->131 to 145<!--/--> the least and the largest of several; * in a name is any one part of it
@@ -8,13 +8,13 @@ import { join } from 'node:path'
 import { footprintTable } from '../bench/lib/footprint-table.ts'
 import { scaleTable } from '../bench/lib/scale-table.ts'
 
-/** What a script of bench/ measured, as pages tell it. */
+/** Figures of a script of bench/, as shown on pages. */
 export interface MeasuredScript {
-  /** The day, as ISO 8601 has it. */
+  /** The day, in ISO 8601. */
   readonly on: string
   /** Processor and kernel. */
   readonly machine: string
-  /** What else is to be known; '' for nothing. */
+  /** Remark; '' for none. */
   readonly note: string
   /** Medians by name. */
   readonly figures: Readonly<Record<string, number>>
@@ -39,19 +39,19 @@ export function readMeasured(): Measured {
   return JSON.parse(readFileSync(join(root, measuredFile), 'utf8'))
 }
 
-/** The page as it is to be. */
+/** The page with current figures. */
 export function measuredPage(file: string): string {
   return fillMarks(readFileSync(join(root, file), 'utf8'), readMeasured())
 }
 
 const marks = /<!--=(.*?)-->.*?<!--\/-->/gs
 
-/** Puts the figures between the marks of a text. Throws where one asks for what was not measured. */
+/** Fills in the figures between the marks of a text. Throws if a figure was not measured. */
 export function fillMarks(text: string, measured: Measured): string {
   return text.replace(marks, (_, asked: string) => `<!--=${asked}-->${textOf(asked, measured)}<!--/-->`)
 }
 
-/** The text without what stands between marks. */
+/** The text without the content between marks. */
 export function withoutMarks(text: string): string {
   return text.replace(marks, '')
 }
@@ -75,12 +75,12 @@ function tableOf(name: string, measured: Measured): string {
   const of = (figure: string) => figuresOf(figure, measured)[0]!
   if (name === 'footprint') return footprintTable(of)
   if (name === 'scale') return scaleTable(of)
-  throw new Error(`there is no table ${name}`)
+  throw new Error(`no such table: ${name}`)
 }
 
 function scriptOf(name: string, measured: Measured): MeasuredScript {
   const script = Object.hasOwn(measured, name) ? measured[name] : undefined
-  if (script === undefined) throw new Error(`${measuredFile} has nothing of ${name}`)
+  if (script === undefined) throw new Error(`${measuredFile} has no script ${name}`)
   return script
 }
 

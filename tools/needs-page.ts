@@ -1,4 +1,4 @@
-// The reference page of what svc needs, from the table that `svc doctor` tries.
+// The reference page of svc's needs, from the table that `svc doctor` tests.
 
 import { ExitCode } from '../src/foundation/lib/start-error.ts'
 import type { Capability } from '../src/kernel/capabilities.ts'
@@ -78,7 +78,7 @@ function users(capability: Capability): string {
   return names.join(', ')
 }
 
-/** What each kind of installation adds, of several hints. */
+/** What each kind of installation adds, from several hints. */
 function installs(...hints: readonly Hints[]): string {
   const rows = (['systemd', 'container', 'kubernetes'] as const).map(kind => {
     const lines = hints.map(each => each[kind]).filter(line => line !== undefined)
@@ -117,7 +117,7 @@ function hintCell(hints: Hints): string {
   return kinds.map(kind => hintText(kind, hints[kind]!)).join('<br>')
 }
 
-/** Where a hint goes, and it: a sentence, or a line to copy. */
+/** Where to apply a hint, and its text: a sentence, or a line to copy. */
 export function hintText(kind: HintKind, line: string): string {
   const isSentence = kind === 'any' || kind === 'package' || kind === 'kernel'
   return `**${labels[kind]}** ${isSentence ? cell(line) : code(line)}`

@@ -1,5 +1,5 @@
-// Makes every artefact that is shipped, in build/package. The same commit gives the same bytes ($SOURCE_DATE_EPOCH).
-// --arm64: those for 64-bit ARM, on any machine.
+// Builds every artefact to ship, in build/package. The same commit gives the same bytes ($SOURCE_DATE_EPOCH). --arm64:
+// those for 64-bit ARM, on any machine.
 import { mkdirSync, rmSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { stageArm64 } from './package/arm64.ts'
@@ -23,7 +23,7 @@ const staged = process.argv.includes('--arm64')
 const effort = 'best'
 const artefacts = writePackages(staged, directory, effort)
 if (commandExists('rpmbuild')) artefacts.push(writeRpmPackage({ ...staged, directory, effort }))
-else say('no .rpm: rpmbuild is not there (Debian package rpm)')
+else say('no .rpm: rpmbuild not found (Debian package rpm)')
 artefacts.push(writeImage({ ...staged, directory, effort }))
 artefacts.push(writeChecksums(directory, artefacts))
 for (const line of sizesText(staged)) say(line)

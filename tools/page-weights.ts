@@ -1,25 +1,25 @@
-// What the built page weighs on the wire: for bundle-ui.ts, which holds it against budgets.json, and for benchmarks.
+// Transfer size of the built page: for bundle-ui.ts, which compares it with budgets.json, and for benchmarks.
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { brotliDecompressSync } from 'node:zlib'
 
 /** Bytes, compressed with brotli. */
 export interface PageWeights {
-  /** Before any page: what index.html needs at once. */
+  /** Before any page: files that index.html loads immediately. */
   readonly first: number
-  /** With the overview, which is the first page. */
+  /** Including the overview, which is the first page. */
   readonly overview: number
   readonly all: number
 }
 
-/** Of the files in `folder`, as tools/bundle-ui.ts writes them. */
+/** Weighs the files in `folder`, as written by tools/bundle-ui.ts. */
 export function pageWeights(folder: string): PageWeights {
   const files = new Map(
     readdirSync(folder)
       .filter(name => name.endsWith('.br'))
       .map(name => [name.slice(0, -3), readFileSync(join(folder, name))] as const),
   )
-  /** What a file needs at once, as it names it; `import(…)` is later. */
+  /** Immediate dependencies of a file; `import(…)` loads later. */
   const needed = (name: string, found = new Set<string>()): Set<string> => {
     if (found.has(name)) return found
     found.add(name)

@@ -1,7 +1,7 @@
-// The names that a Prometheus gives what comes over OTLP ("OTLP Metric points to Prometheus" in the specification).
+// Prometheus names of OTLP metrics ("OTLP Metric points to Prometheus" in the specification).
 import type { MetricDeclaration } from '../src/foundation/model/metric-declaration.ts'
 
-/** Words for units (UCUM); others stand for themselves. */
+/** Names of units (UCUM); others are kept. */
 const words: Readonly<Record<string, string>> = {
   s: 'seconds',
   ms: 'milliseconds',
@@ -18,7 +18,7 @@ const words: Readonly<Record<string, string>> = {
   '1': '',
 }
 
-/** With its unit, unless that is in braces, and `_total` where it is a counter. */
+/** Includes the unit, unless it is in braces, and `_total` for a counter. */
 export function prometheusName({ name, unit, kind }: MetricDeclaration): string {
   const parts = name.split(/[^a-zA-Z0-9]+/)
   const known = parts.filter(part => kind !== 'counter' || part !== 'total')

@@ -1,4 +1,4 @@
-// The reference page of the application protocols and of the ways in which their bytes are seen.
+// The reference page of the application protocols and of the ways to capture their bytes.
 import type { Confidence } from '../src/foundation/model/protocol.ts'
 import { backends } from '../src/signals/capture/index.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'

@@ -1,13 +1,13 @@
-// Finds refused words in texts for users, by the list of docs/develop/words.md.
+// Finds refused words in texts for users, by the list in docs/develop/words.md.
 import { type Literal, literalsOf } from './literals.ts'
 
-/** The page with the list, which is checked up to its list. */
+/** The page with the list, itself checked up to the list. */
 export const wordsPage = 'docs/develop/words.md'
 
-/** Files with texts for users. Each is in one of the two lists below: a file in neither is a fault. */
+/** Files with texts for users. Each must be in one of the two lists below. */
 const read = /\.md$|^deploy\/|^(?:src|ui|tools\/(?:deploy|package))\/.*(?<!\.test)\.tsx?$/
 
-/** Areas without refused words, but for those of the next list. */
+/** Areas without refused words, except those of the next list. */
 const finished: readonly RegExp[] = [
   /^[^/]+\.md$/,
   /^docs\//,
@@ -19,7 +19,7 @@ const finished: readonly RegExp[] = [
 /** Areas with the help texts of node exporter, which are a contract. */
 const contract: readonly RegExp[] = [/^src\/signals\/metrics\/collectors\//, /^docs\/reference\/metrics\.md$/]
 
-/** A refused word of a text, or why the file is not checked; `index`: where in the text. */
+/** A refused word in a text, or why the file is not checked; `index`: its position in the text. */
 export interface Refused {
   readonly index: number
   readonly what: string
@@ -27,7 +27,7 @@ export interface Refused {
 
 const rows = /^\| (?!refused \||-)([^|`]+) \|(.*)\|$/gm
 
-/** The list of the page: word → what to write instead. Throws where it has none. */
+/** The list of the page: word → replacement. Throws if there is none. */
 export function refusedWords(page: string): ReadonlyMap<string, string> {
   const list = page.slice(startOf(page))
   const words = new Map<string, string>()
@@ -47,7 +47,7 @@ export function refusedIn(file: string, text: string, words: ReadonlyMap<string,
   if (!read.test(file) || contract.some(area => area.test(file))) return []
   if (!finished.some(area => area.test(file)))
     return [{ index: 0, what: 'in no list of tools/refused-words.ts: add its area' }]
-  // Longer ones first. Names in backticks and parts of names, such as `--anew`, do not count.
+  // Longer ones first. Names in backticks and parts of names, such as `--again`, do not count.
   const choice = [...words.keys()].sort((a, b) => b.length - a.length).join('|')
   const pattern = new RegExp(`(?<![\\w\`-])(?:${choice})(?![\\w\`-])`, 'gi')
   return textsOf(file, text).flatMap(part =>

@@ -1,5 +1,5 @@
-// Records the pictures of the documentation from the demo: starts an agent, the demo and a browser, as root, and waits until
-// there is something to see.
+// Records the pictures of the documentation from the demo: starts an agent, the demo and a browser, as root, and waits
+// until there is data.
 //   node tools/screenshot.ts [PAGE [FILE]]      PAGE: map, overview, traces, …
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ const root = resolve(import.meta.dirname, '..')
 const [page = 'overview', to = 'docs/images/live-page.png'] = process.argv.slice(2)
 const file = resolve(root, to)
 const mostBytes = 300_000
-/** Charts of two minutes, and profiles that have been named. */
+/** For charts of two minutes, and profiles with symbols. */
 const waitMs = Number(process.env.WAIT_SECONDS ?? 150) * 1000
 
 const directory = mkdtempSync(join(tmpdir(), 'svc-screenshot-'))
@@ -30,7 +30,7 @@ try {
         ebpf: { network: { tcp_metrics: true, sampling: { max_spans_per_second: 1000 } } },
       },
     },
-    // The name of this machine says nothing to readers.
+    // The name of this machine is meaningless to readers.
     wrapper: ['unshare', '--uts', 'sh', '-c', 'hostname shop-1 && exec "$@"', 'sh'],
   })
   open.push(() => agent.stop())

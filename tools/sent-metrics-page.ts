@@ -1,4 +1,4 @@
-// The reference page of the metrics that are sent over OTLP beside those of the host, from what the units declare.
+// The reference page of the metrics exported over OTLP besides those of the host, from the declarations of the units.
 import { sentMetrics } from './declared-metrics.ts'
 import { cell, code, table } from './markdown.ts'
 import { prometheusName } from './prometheus-name.ts'

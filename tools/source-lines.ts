@@ -1,4 +1,4 @@
-// Which files are held to a limit of lines in budgets.json, and how many lines they have.
+// Which files have a limit of lines in budgets.json, and their number of lines.
 import { lstatSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { treeFiles } from './git.ts'
@@ -10,12 +10,12 @@ export function isTest(file: string): boolean {
   return file.startsWith('test/') || file.endsWith('.test.ts')
 }
 
-/** Files below `root` (absolute) that git knows or would add. */
+/** Files below `root` (absolute) that git tracks or would add. */
 export function filesOf(root: string): string[] {
   return treeFiles(root).filter(file => isFile(resolve(root, file)))
 }
 
-/** Which limit a file is held to; undefined: none. */
+/** The limit of a file; undefined: none. */
 export function lineLimit(file: string): 'source' | 'test' | 'tool' | undefined {
   if (!counted.test(file)) return undefined
   return isTest(file) ? 'test' : file.startsWith('tools/') ? 'tool' : 'source'

@@ -1,10 +1,10 @@
-// Which attributes a part of the program tells: found in its sources, as all of them are written out there.
+// Finds the attributes that a part of the program sets, in its sources, where all of them are written out.
 import { readdirSync, readFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 
 const root = join(import.meta.dirname, '..')
 
-/** Files of an area that one of its files needs, itself included; paths in the tree. */
+/** Files of an area that one of its files imports, itself included; paths in the tree. */
 export function reachable(entry: string, area: string): readonly string[] {
   const found = new Set<string>()
   const follow = (file: string) => {
@@ -19,7 +19,7 @@ export function reachable(entry: string, area: string): readonly string[] {
   return [...found]
 }
 
-/** Source files of a directory and below, without tests. */
+/** Source files below a directory, without tests. */
 export function sourcesOf(directory: string): readonly string[] {
   return readdirSync(join(root, directory), { recursive: true, encoding: 'utf8' })
     .filter(file => file.endsWith('.ts') && !file.endsWith('.test.ts'))
@@ -35,13 +35,13 @@ export function attributesOf(files: readonly string[]): readonly string[] {
   return [...new Set(files.flatMap(file => [...read(file).matchAll(set)].map(([, key]) => key!)))].sort()
 }
 
-/** Words that stand in these files as `prefix.word`, sorted. */
+/** Words used in these files as `prefix.word`, sorted. */
 export function wordsOf(files: readonly string[], prefix: string): readonly string[] {
   const word = new RegExp(`\\b${prefix}\\.(\\w+)`, 'g')
   return [...new Set(files.flatMap(file => [...read(file).matchAll(word)].map(([, name]) => name!)))].sort()
 }
 
-/** Whether one of these files imports the name from a file of this end. */
+/** Whether one of these files imports the name from a file with this suffix. */
 export function imports(files: readonly string[], name: string, from: string): boolean {
   return files.some(file =>
     [...read(file).matchAll(/import \{([^}]*)\} from '([^']+)'/g)].some(

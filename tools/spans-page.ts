@@ -1,4 +1,4 @@
-// The reference page of spans: what each protocol tells, from the sources that tell it.
+// The reference page of spans: the attributes of each protocol, from the sources that set them.
 import type { ProtocolUnit } from '../src/foundation/model/protocol.ts'
 import * as durations from '../src/signals/traces/protocols/durations.ts'
 import { protocols } from '../src/signals/traces/protocols/index.ts'
@@ -7,7 +7,7 @@ import { attributesOf, imports, reachable, sourcesOf, wordsOf } from './source-w
 
 const area = 'src/signals/traces/protocols/'
 
-/** What protocols share and single ones have no use for. */
+/** Shared attributes that some protocols do not use. */
 const unused: Readonly<Record<string, readonly string[]>> = {
   memcached: ['db.namespace', 'db.query.text'],
   mongodb: ['db.query.text'],
@@ -16,14 +16,14 @@ const unused: Readonly<Record<string, readonly string[]>> = {
 }
 
 export interface ReportedSpan {
-  /** Of the span. */
+  /** Attributes of the span. */
   readonly attributes: readonly string[]
   readonly kinds: readonly string[]
-  /** Histograms that its calls count in. */
+  /** Histograms that count its calls. */
   readonly metrics: readonly durations.ProtocolDuration[]
 }
 
-/** What a protocol tells of a call. */
+/** What a protocol reports about a call. */
 export function reportedBy({ name }: ProtocolUnit): ReportedSpan {
   const files = reachable(`${area}${name}.ts`, area)
   const metrics = Object.entries(durations).flatMap(([exported, value]) =>

@@ -1,12 +1,12 @@
-// What causes of `svc explain` and exit codes mean to a user, the most frequent first.
+// Meaning of the causes of `svc explain` and of exit codes, most frequent first.
 
 import type { ExitCode } from '../src/foundation/lib/start-error.ts'
 import type { Cause } from '../src/program/documents/explain-types.ts'
 
-/** What it means, and what to do about it. */
+/** Its meaning, and the fix. */
 export type Trouble = readonly [means: string, hint: string]
 
-/** Of `svc explain`. */
+/** Causes of `svc explain`. */
 export const causes: Readonly<Record<Cause, Trouble>> = {
   permission: [
     'svc lacks the permissions to observe it',
@@ -71,7 +71,7 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
   ],
 }
 
-/** Of the process. */
+/** Exit codes of the process. */
 export const exits: Readonly<Record<ExitCode, Trouble>> = {
   0: ['it stopped on request', 'nothing'],
   1: [

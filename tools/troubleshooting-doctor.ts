@@ -1,4 +1,4 @@
-// What `svc doctor` may find, in brief, for the page about troubles.
+// Possible findings of `svc doctor`, in brief, for the troubleshooting page.
 
 import { type Hints, hintKinds, type Topic } from '../src/kernel/need.ts'
 import { table as needs } from '../src/program/doctor/table.ts'
@@ -6,14 +6,14 @@ import { anchor, cell, code, table } from './markdown.ts'
 import { hintText } from './needs-page.ts'
 
 interface Row {
-  /** The checks that may say it. */
+  /** The checks that may report it. */
   readonly names: string[]
   readonly fault: string
   readonly means: string
   readonly hint: string
 }
 
-/** What is missing or limited, of some topics. What several checks may say stands in one row. */
+/** Missing or limited needs of some topics. A finding of several checks has one row. */
 export function doctorTable(topics: readonly Topic[]): string {
   const rows = new Map<string, Row>()
   for (const { name, faults } of topics.flatMap(topic => needs.filter(({ group }) => group === topic)))
@@ -34,7 +34,7 @@ export function doctorTable(topics: readonly Topic[]): string {
   )
 }
 
-/** What helps anywhere, else what there is. All of it stands on the page of the needs. */
+/** The general hint, otherwise any. The page of the needs lists all of them. */
 function hintOf(hints: Hints): string {
   const kind = hintKinds.find(each => hints[each] !== undefined)
   return kind === undefined ? '' : hintText(kind, hints[kind]!)

@@ -1,4 +1,4 @@
-// Every kind of mistake in a configuration, for the page about troubles: from the messages that a test holds.
+// Every kind of mistake in a configuration, for the troubleshooting page: from the messages asserted in a test.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { code, table } from './markdown.ts'

@@ -1,4 +1,4 @@
-// The page about troubles, from the needs, the errors and the books of the program.
+// The troubleshooting page, from the needs, the errors and the books of the program.
 
 import { exitCodes } from '../src/foundation/lib/start-error.ts'
 import {
@@ -48,7 +48,7 @@ writes one archive without secrets.
 [Missing data at the receiver](#missing-data-at-the-receiver) · [API errors](#api-errors) ·
 [Other features](#other-features) · [Configuration errors](#configuration-errors)`
 
-/** A name to which messages and pages may link. */
+/** An anchor for links from messages and pages. */
 function mark(kind: string, name: string): string {
   return `<a id="${kind}-${name}"></a>`
 }

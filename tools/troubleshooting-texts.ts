@@ -1,8 +1,8 @@
-// What else users see: messages of the start, answers of the API, and what svc uses.
+// Other texts for users: messages of the start, answers of the API, and resource usage.
 import type { ErrorStatus } from '../src/view/api/answer.ts'
 import type { Trouble } from './troubleshooting-causes.ts'
 
-/** How a start fails: the beginning of the message, as it stands in the sources. */
+/** Failures of the start: the beginning of the message, as in the sources. */
 export const starts: readonly (readonly [message: string, ...Trouble])[] = [
   [
     'cannot listen on',
@@ -36,7 +36,7 @@ export const starts: readonly (readonly [message: string, ...Trouble])[] = [
   ],
 ]
 
-/** Of the API, by its code. */
+/** Errors of the API, by code. */
 export const refusals: Readonly<Record<ErrorStatus, Trouble>> = {
   400: ['a parameter or the body is wrong; `message` names it', 'see [the API](reference/api.md)'],
   401: ['a token is missing or invalid', 'send `Authorization: Bearer TOKEN`'],
@@ -61,7 +61,7 @@ export const refusals: Readonly<Record<ErrorStatus, Trouble>> = {
   503: ['svc is starting, stopping, or at an internal limit; `message` names it', 'retry later'],
 }
 
-/** What it uses. */
+/** Resource usage. */
 export const tooMuch = `## High resource usage
 
 \`svc status\` shows current usage, \`/metrics\` over time: \`svc_process_resident_memory_bytes\`, \`svc_process_cpu_seconds_total\`.

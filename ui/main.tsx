@@ -1,4 +1,4 @@
-// The frame of the page: the list of pages, the bar above, the line below, and the page between them.
+// The frame of the page: menu, top bar, status line, and the page between them.
 
 import 'uplot/dist/uPlot.min.css'
 import './palette.css'
@@ -185,7 +185,7 @@ function Foot() {
 }
 
 enter()
-// Opening a link with a key in a tab that already shows the page changes only the part behind the #.
+// Opening a link with a key in a tab that already shows the page changes only the fragment.
 addEventListener('hashchange', enter)
 followLinks()
 render(<App />, document.getElementById('app')!)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What a socket call's caller passed: its buffers, and where it sends to, from the arguments of the system call. */
+/* Arguments of a socket call's caller: its buffers and its destination, from the system call. */
 #pragma once
 #include "maps.h"
 
 #define DNS_PORT 53
 
-/* Of the messages of one sendmmsg or recvmmsg each comes here by itself, in order: which one this is. */
+/* The messages of one sendmmsg or recvmmsg come one by one, in order: returns the current one. */
 static __always_inline u64 message_of(struct conn *c, u64 messages, u64 count)
 {
 	c->message = c->messages == messages && c->message + 1 < count ? c->message + 1 : 0;
@@ -24,7 +24,7 @@ static __always_inline void find_vectors(struct work *w, u64 message)
 	w->iov_left = vector[1];
 }
 
-/* Describes the caller's buffers. They keep their place until the system call returns. */
+/* Describes the caller's buffers. They are valid until the system call returns. */
 static __noinline int find_buffers(struct work *w, struct conn *c, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
@@ -68,12 +68,12 @@ static __noinline int find_buffers(struct work *w, struct conn *c, struct task_s
 	return 0;
 }
 
-/* Where an unconnected socket sends to; false: not to a name server. */
+/* Destination of an unconnected socket; false: not a name server. */
 static __noinline int find_peer(struct conn *c, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	u64 name = 0;
-	u8 address[28]; /* struct sockaddr_in6; its port stands where that of sockaddr_in does */
+	u8 address[28]; /* struct sockaddr_in6; in sockaddr_in the port is at the same offset */
 	switch (SYSCALL_NR(regs)) {
 	case NR_sendto:
 		name = SYSCALL_ARG4(regs);

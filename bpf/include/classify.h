@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which protocol a connection speaks, by the first bytes of a call: the surest signs come first. HTTP/1 is told apart by
- * http1.h, which also frames it. */
+/* Recognises the protocol of a connection by the first bytes of a call, most reliable marks first. HTTP/1 is
+ * recognised by http1.h, which also frames it. */
 #pragma once
 #include "gen/protocols.h"
 
@@ -11,7 +11,7 @@ struct opening {
 
 _Static_assert(svc_protocol_count <= 32, "a protocol is a bit of `enabled`");
 
-/* `enabled`: a bit for each protocol that is looked for. */
+/* `enabled`: a bit per protocol to look for. */
 #define TRY(name)                                                                                                     \
 	if (enabled & 1U << svc_protocol_##name) {                                                                    \
 		int opens = opens_##name(h);                                                                          \

@@ -3,7 +3,7 @@
 #pragma once
 #include "maps.h"
 
-/* Makes the next segment of the caller's buffers current. False: there is none. */
+/* Moves to the next segment of the caller's buffers. False: there is none. */
 static __always_inline bool next_segment(struct work *w)
 {
 	u64 vector[2];
@@ -42,7 +42,7 @@ static __always_inline void consume(struct work *w, u64 n)
 	w->left -= n;
 }
 
-/* Consumes up to n bytes without looking at them. */
+/* Consumes up to n bytes without reading them. */
 static __always_inline u64 skip(struct work *w, u64 n)
 {
 	if (n >= w->left) {

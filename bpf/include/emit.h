@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What becomes of a finished exchange: a record in the ring, or a count in `red`. */
+/* Output of a finished exchange: a record in the ring, or a count in `red`. */
 #pragma once
 #include "share.h"
 
@@ -73,7 +73,7 @@ static __always_inline void fill_ends(struct svc_record *r, const struct sock *s
 	r->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
-/* Passes a finished exchange on. Its request and response figures are filled in. */
+/* Reports a finished exchange, whose request and response figures are filled in. */
 static __always_inline void emit(struct work *w, struct exchange *ex, u32 owner, u64 end)
 {
 	struct svc_record *r = &ex->record;

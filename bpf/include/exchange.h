@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The exchanges in flight of a connection: where they are kept, how they end, what is done when framing is lost. */
+/* Exchanges in flight of a connection: where they are stored, how they end, how lost framing is handled. */
 #pragma once
 #include "emit.h"
 #include "serving.h"
@@ -86,7 +86,7 @@ static __noinline int abandon_all(struct step *step)
 	return 0;
 }
 
-/* The framing is lost: gives up what is in flight and looks for the next request head. */
+/* Framing is lost: abandons exchanges in flight and searches for the next request head. */
 static __noinline int lose(struct step *step, u32 reason)
 {
 	struct conn *c = step->c;
@@ -138,15 +138,15 @@ static __noinline int finish_found(struct step *step, u32 seq, bool aborted)
 	return 0;
 }
 
-/* Whether threads wait in calls on the socket. An unknown answer is no. */
+/* Whether calls on the socket block. False if unknown. */
 static __always_inline bool is_blocking(const struct sock *sk)
 {
 	struct file *file = BPF_CORE_READ(sk, sk_socket, file);
 	return file && !(BPF_CORE_READ(file, f_flags) & O_NONBLOCK);
 }
 
-/* Tells of a request whose head is whole: what its process does from now on may be done for it. Its share of the budget
- * is taken here: whoever was told of a beginning waits for the end. */
+/* Reports a request with a complete head: further actions of its process may be part of it. Its span is taken from
+ * the budget here, as consumers of a begin wait for the end. */
 static __noinline int tell_begin(struct step *step, struct exchange *ex)
 {
 	struct svc_record *r = &ex->record;

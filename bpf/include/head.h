@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The first bytes of a call, from which a protocol is recognised. Plain C: tests run it as a program, and every kernel
- * takes it: no loops, no helpers, constant indices. */
+/* First bytes of a call, by which a protocol is recognised. Plain C without loops, helpers or variable indices:
+ * tests run it as a program, and every kernel accepts it. */
 #pragma once
 #include <linux/types.h>
 #include <stdbool.h>
@@ -17,20 +17,20 @@ typedef __u64 u64;
 #define HEAD_BYTES 64
 
 struct head {
-	u8 bytes[HEAD_BYTES]; /* zero behind `have` */
+	u8 bytes[HEAD_BYTES]; /* zero after `have` */
 	u32 have;
-	u32 length; /* of the call; more than `have` as a rule */
+	u32 length; /* of the call; usually more than `have` */
 	u16 local_port, peer_port;
 	bool received;
-	bool joined; /* these need not be the connection's first bytes */
+	bool joined; /* may not be the connection's first bytes */
 };
 
-/* Whose message it is, which tells who is the client. */
+/* Sender of a message, which determines the client. */
 enum opens {
 	OPENS_NOT,
-	OPENS_CLIENT,   /* what only a client sends */
-	OPENS_SERVER,   /* what only a server sends */
-	OPENS_EITHER,   /* it is of the protocol, but either side may have sent it */
+	OPENS_CLIENT,   /* sent only by clients */
+	OPENS_SERVER,   /* sent only by servers */
+	OPENS_EITHER,   /* matches the protocol, but may be from either side */
 };
 
 #define BE16(p) ((u32)(p)[0] << 8 | (p)[1])

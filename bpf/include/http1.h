@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What an HTTP/1 head says (RFC 9112): how it begins, the lines that matter for framing and tracing, what follows. */
+/* Parses an HTTP/1 head (RFC 9112): its start, the lines needed for framing and tracing, and the framing of the
+ * body. */
 #pragma once
 #include "maps.h"
 
@@ -69,8 +70,8 @@ static __always_inline u8 method_of(u64 x)
 
 #define LOWER 0x2020202020202020ULL
 
-/* Eight bytes at any address. What is cast in place, of an array of bytes, the compiler takes one byte at a time, for want
- * of alignment. */
+/* Eight bytes at any address. For an inline cast of a byte array the compiler would read single bytes, for lack of
+ * alignment. */
 static __always_inline u64 *word(void *at)
 {
 	return at;
@@ -81,8 +82,8 @@ static __always_inline u64 word_at(struct work *w, u32 index)
 	return *word(&w->win[bounded(index, WIN_MASK)]);
 }
 
-/* One complete line [w->line, p) of a head. 1: the head ends here. 2: this is not HTTP/1. Global, so that the verifier
- * walks it once and not for each place of a line end. */
+/* One complete line [w->line, p) of a head. 1: end of the head. 2: not HTTP/1. Global, so that the verifier checks
+ * it once and not for each position of a line end. */
 __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *r, u32 p)
 {
 	if (!w || !s || !r)
@@ -141,7 +142,7 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 	} else if (name == WORD('t', 'r', 'a', 'n', 's', 'f', 'e', 'r')) {
 		if ((word_at(w, line + 8) | LOWER) != WORD('-', 'e', 'n', 'c', 'o', 'd', 'i', 'n'))
 			return 0;
-		/* only a message whose last coding is "chunked" frames itself */
+		/* a message is framed by chunks only if "chunked" is its last coding */
 		s->flags &= ~F_CHUNKED;
 		s->flags |= F_CODED;
 		if (((word_at(w, end - 7) | LOWER) & BYTES(7)) == WORD('c', 'h', 'u', 'n', 'k', 'e', 'd', 0))
@@ -165,9 +166,9 @@ __noinline int svc_on_line(struct work *w, struct stream *s, struct svc_record *
 	return 0;
 }
 
-#define SCAN_STEPS 160 /* eight bytes or a line each: more than a window of common heads needs */
+#define SCAN_STEPS 160 /* of eight bytes or a line; more than a window of usual heads needs */
 
-/* True: the line is one that on_line wants. Most are not, and a call costs more than this. */
+/* Whether on_line needs the line. Most lines are not needed, and a call costs more than this check. */
 static __always_inline bool wanted(struct work *w, u32 line, u8 flags)
 {
 	if (flags & (F_FIRST | F_LONG))
@@ -184,8 +185,8 @@ static __always_inline bool wanted(struct work *w, u32 line, u8 flags)
 	       (name & BYTES(3)) == WORD('b', '3', ':' | 0x20, 0, 0, 0, 0, 0);
 }
 
-/* Scans the lines of the window from w->scan on. Global for the same reason, and a plain loop because a callback for
- * each word costs a return, which is dear on processors with mitigations (measured: 15 ns). */
+/* Scans the lines of the window from w->scan on. Global for the same reason, and a plain loop because a callback per
+ * word adds a return, which is slow on processors with mitigations (measured: 15 ns). */
 __noinline int svc_scan(struct work *w, struct stream *s, struct svc_record *r)
 {
 	if (!w || !s || !r)
@@ -221,7 +222,7 @@ __noinline int svc_scan(struct work *w, struct stream *s, struct svc_record *r)
 	return 0;
 }
 
-/* Keeps a short head of a request, win[from, from + n), without a helper's call. Global like the scan. */
+/* Stores a short request head, win[from, from + n), without a helper call. Global like the scan. */
 __noinline int svc_capture_short(struct work *w, struct exchange *ex, u32 from, u32 n)
 {
 	if (!w || !ex)
@@ -232,7 +233,7 @@ __noinline int svc_capture_short(struct work *w, struct exchange *ex, u32 from, 
 	return 0;
 }
 
-/* Keeps the bytes win[from, to) as the next part of the request's head. */
+/* Stores the bytes win[from, to) as the next part of the request head. */
 static __noinline int capture(struct work *w, struct exchange *ex, u32 from, u32 to)
 {
 	u32 have = ex->record.captured, n = to - from;
@@ -249,7 +250,7 @@ static __noinline int capture(struct work *w, struct exchange *ex, u32 from, u32
 	return 0;
 }
 
-/* The message's framing after its head (RFC 9112, 6.3). True: it has no body. */
+/* Framing of the body after the head (RFC 9112, 6.3). False: there is none. */
 static __always_inline bool body_follows(struct conn *c, struct stream *s, u32 kind, u8 method)
 {
 	if (kind == RESPONSE) {
@@ -266,7 +267,7 @@ static __always_inline bool body_follows(struct conn *c, struct stream *s, u32 k
 		s->flags &= ~F_EXTENSION;
 		return true;
 	}
-	if (s->flags & F_CODED) { /* coded, but not chunked: it ends with the connection */
+	if (s->flags & F_CODED) { /* coded, but not chunked: ends with the connection */
 		s->state = BODY_CLOSE;
 		return true;
 	}
@@ -289,10 +290,10 @@ static __always_inline u8 chunk_digit(u8 ch)
 	return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : 16;
 }
 
-#define CHUNK_LINE 32 /* bytes that are looked at in one step; longer lines take more steps */
+#define CHUNK_LINE 32 /* bytes read in one step; longer lines take more steps */
 
-/* Reads on in the line that gives a chunk's size, or in the trailer; returns how many bytes it took. Sets w->head_end
- * at the end of the message. Global like the scan. */
+/* Continues a line with a chunk size, or the trailer; returns the number of bytes consumed. Sets w->head_end at the
+ * end of the message. Global like the scan. */
 __noinline int svc_chunk_line(struct work *w, struct stream *s)
 {
 	if (!w || !s)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The few kernel types that the programs read, for CO-RE: names and members as in the kernel, offsets by relocation. */
+/* The kernel types that the programs read, for CO-RE: names and members as in the kernel, offsets by relocation. */
 #pragma once
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -48,7 +48,7 @@ struct sock {
 };
 
 struct inet_sock {
-	u16 inet_sport; /* network order; kept when a closing socket gives its port back, unlike skc_num */
+	u16 inet_sport; /* network order; kept when a closing socket returns its port, unlike skc_num */
 };
 
 struct tcp_sock {
@@ -141,7 +141,7 @@ enum { NR_read = 63, NR_write = 64, NR_readv = 65, NR_writev = 66, NR_sendto = 2
 
 #pragma clang attribute pop
 
-extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym; /* 6.2; costs nothing at run time */
+extern void *bpf_rdonly_cast(const void *object, __u32 btf_id) __ksym; /* 6.2; no cost at run time */
 
 enum { TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
        TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Who works on a connection: the hooks run without the socket's own lock. */
+/* Lock of a connection: the hooks run without the socket's own. */
 #pragma once
 #include "maps.h"
 
@@ -15,7 +15,7 @@ static long try_lock(u32 i, struct attempt *attempt)
 }
 
 /* The hooks run without the socket's own lock: two threads may send and receive at once, and a reset may come in
- * between. False: somebody else has held it for very long, as only a bug could. */
+ * between. False: the lock was held for very long, which only a bug could cause. */
 static __always_inline bool lock(struct conn *c)
 {
 	struct attempt attempt = { .c = c };

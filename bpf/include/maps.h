@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* State, maps and counters that every capture back end shares. */
+/* State, maps and counters shared by all capture back ends. */
 #pragma once
 #include "layout.h"
 
-/* Bytes of a message head that one record carries at most. Objects are built for more than one size. */
+/* Maximum bytes of a message head in one record. Objects are built for several sizes. */
 #ifndef CAPTURE
 #define CAPTURE 1024
 #endif
@@ -12,12 +12,12 @@
 #define WINDOW 1024
 #define WIN_SIZE 2048 /* power of two above CARRY + WINDOW, so that a mask bounds every index */
 #define WIN_MASK (WIN_SIZE - 1)
-#define MESSAGES_MAX 8192 /* steps over one call's bytes: segments, heads, chunks */
+#define MESSAGES_MAX 8192 /* steps for one call's bytes: segments, heads, chunks */
 #define IN_FLIGHT_MAX 256 /* requests of one connection without a response */
-#define DOUBT_NS (30ULL * 1000000000) /* a request that was not told may be under way for so long */
+#define DOUBT_NS (30ULL * 1000000000) /* an unreported request may be in progress for this long */
 #define PIPELINE_MAX 4096
 #define WAKEUP_NS 1000000 /* between two wake-ups by one CPU */
-#define LOCK_TRIES 4096   /* to get a connection that another CPU works on: a microsecond, as a rule */
+#define LOCK_TRIES 4096   /* for a connection that another CPU works on: usually a microsecond */
 
 /* Set before load. */
 const volatile u32 capture_bytes = CAPTURE;
@@ -28,29 +28,29 @@ static const struct svc_red red_zero;
 
 /* Written while running. */
 u32 self_pid __attribute__((aligned(64))); /* set by the iterator, which runs in the agent's own context */
-u64 budget_ns;                             /* time that each span takes of the budget; 0: no bound */
+u64 budget_ns;                             /* budget time per span; 0: no limit */
 u64 slow_ns;
-u32 budget_share;                          /* how many a CPU takes at a time, at most */
-bool always_errors;                        /* failed exchanges have a budget of their own */
-bool always_slow;                          /* and so have those slower than slow_ns */
-bool track_requests;                       /* which request a thread works on is noted */
-s64 budget_burst;                          /* what may gather while there is less to record */
-u32 protocols_enabled;                     /* a bit for each svc_protocol */
-u8 ports[65536];                           /* 1: not to be observed. The first stays 0, for what is not known yet */
-/* What all CPUs write stands apart, so that reading the rest stays cheap. */
-u64 budget_at __attribute__((aligned(64))); /* until when it has been filled up */
+u32 budget_share;                          /* maximum taken by a CPU at once */
+bool always_errors;                        /* failed exchanges have a separate budget */
+bool always_slow;                          /* so do exchanges slower than slow_ns */
+bool track_requests;                       /* whether to note the request that a thread works on */
+s64 budget_burst;                          /* maximum accumulated budget */
+u32 protocols_enabled;                     /* a bit per svc_protocol */
+u8 ports[65536];                           /* 1: excluded. The first stays 0, for unknown ports */
+/* Variables written by all CPUs are separate, so that reading the others stays cheap. */
+u64 budget_at __attribute__((aligned(64))); /* time of the last refill */
 s64 budget_left[2];
-u64 untold_at; /* when the beginning of a request to a server was last not told */
+u64 untold_at; /* last unreported begin of a server request */
 
 enum { REQUEST, RESPONSE };
 enum { RX, TX };
 enum mode { UNKNOWN, OFF, SERVER, CLIENT, STREAM };
 enum state {
-	START,      /* a message head is due */
+	START,      /* a message head is expected */
 	HEAD,       /* inside a head */
 	BODY,       /* `remaining` bytes of a body of known length */
 	BODY_CLOSE, /* a body that ends with the connection */
-	CHUNK_SIZE, /* in the line that gives a chunk's size */
+	CHUNK_SIZE, /* in the line with a chunk size */
 	CHUNK_DATA, /* `remaining` bytes of a chunk and its line end */
 	TRAILER,    /* after the last chunk */
 };
@@ -60,7 +60,7 @@ struct stream {
 	u64 remaining;
 	u64 bytes;   /* of the message so far */
 	u64 content; /* Content-Length */
-	u64 start;   /* first bytes of a message, while there are fewer than a decision needs */
+	u64 start;   /* first bytes of a message, until there are enough to decide */
 	u32 seq;     /* number of the message's exchange on this connection, from 1 */
 	u32 head;    /* bytes of the head so far */
 	u16 status;
@@ -71,19 +71,19 @@ struct stream {
 	u8 pad[2];
 };
 
-/* Of a connection whose bytes are read in user space. */
+/* State of a connection whose bytes are read in user space. */
 struct stream_state {
 	u32 position[2]; /* bytes so far, by RX and TX */
-	u32 captured;    /* bytes of this turn that were passed on */
+	u32 captured;    /* captured bytes of this turn */
 	u8 turn;         /* direction of the last call, plus 1 */
 	u8 protocol;
-	u8 flags;        /* SVC_SEGMENT_..., those that all of its segments have */
+	u8 flags;        /* SVC_SEGMENT_..., shared by all of its segments */
 	u8 calls;
 	bool off;
 	u32 pid;         /* of the newest bytes */
-	u8 counted;      /* the exchange under way is only counted, for this reason (enum svc_counter); 0: it is passed on */
+	u8 counted;      /* the current exchange is only counted, for this reason (enum svc_counter); 0: it is reported */
 	u16 owner;       /* of the process (share.h) */
-	u64 asked_ns;    /* when it began, and when its answer was last heard of; 0: not yet */
+	u64 asked_ns;    /* time of the request, and of the last response bytes; 0: not yet */
 	u64 answered_ns;
 };
 
@@ -91,31 +91,31 @@ struct conn {
 	struct stream stream[2];
 	u32 asked;    /* number of the last request */
 	u32 answered; /* number of the last finished exchange */
-	u32 slot_seq; /* exchange that lives in `slots`, 0: none */
-	u32 pid;      /* the process that the next two and `owner` describe */
+	u32 slot_seq; /* exchange stored in `slots`, 0: none */
+	u32 pid;      /* process that the next two and `owner` describe */
 	u64 cgroup;
 	u8 comm[16];
-	/* A response that was seen before its request: two threads share the socket, and the sender's hook runs last. */
+	/* A response seen before its request: two threads share the socket, and the sender's hook runs last. */
 	u64 ahead_end;
 	u64 ahead_bytes;
 	u32 ahead_head;
 	u16 ahead_status;
-	u8 ahead; /* 0: none, 1: under way, 2: complete */
-	u8 lost;  /* bytes went by while another CPU held the lock */
+	u8 ahead; /* 0: none, 1: in progress, 2: complete */
+	u8 lost;  /* bytes were missed while another CPU held the lock */
 	u32 busy; /* lock: the hooks run without the socket's own */
 	u8 closing; /* the connection ended while it was busy */
 	u8 mode;
-	u8 joined;    /* the streams' positions are not known: a head may be found later */
-	u8 misses;    /* chunks that were no head, while joined */
+	u8 joined;    /* the streams' positions are unknown: a head may be found later */
+	u8 misses;    /* chunks without a head, while joined */
 	u8 direction; /* of the bytes in `start`, while the mode is unknown */
 	u16 port;     /* of the server; 0 while the mode is unknown */
-	u8 role;      /* OPENS_CLIENT or OPENS_SERVER where the handshake was seen: what this side is */
-	u8 blocking;  /* the socket was not in non-blocking mode when its process came to it */
-	u8 foreign;   /* calls that were not recognised */
+	u8 role;      /* OPENS_CLIENT or OPENS_SERVER if the handshake was seen: role of this side */
+	u8 blocking;  /* the socket was in blocking mode when its process got it */
+	u8 foreign;   /* unrecognised calls */
 	u16 owner;    /* of the process (share.h) */
-	u32 seen[2]; /* position behind the newest call, by RX and TX, where calls come twice */
+	u32 seen[2]; /* position after the newest call, by RX and TX, if calls run two programs */
 	struct stream_state follow;
-	/* Of UDP: where an unconnected socket sent to, and how far it is in the messages of one call. */
+	/* For UDP: destination of an unconnected socket, and position in the messages of one call. */
 	u8 udp_peer[16];
 	u16 udp_port;
 	u16 message;
@@ -127,7 +127,7 @@ struct exchange {
 	u8 carry[2][CARRY];
 	u8 pad[6];
 	struct svc_record record;
-	u8 data[CAPTURE]; /* follows the record without a gap */
+	u8 data[CAPTURE]; /* directly follows the record */
 };
 
 struct exchange_key {
@@ -135,12 +135,12 @@ struct exchange_key {
 	u64 seq;
 };
 
-/* Scratch of one call. A slot for each program: one may interrupt another. */
+/* Scratch of one call. A slot per program: one may interrupt another. */
 struct work {
 	u64 iov;
 	u64 base;
 	u64 segment; /* bytes left at base */
-	u64 left;    /* bytes of the call that are not consumed */
+	u64 left;    /* bytes of the call that are not consumed yet */
 	u64 now;
 	u32 iov_left;
 	u32 line; /* index of the current line's first byte */
@@ -151,10 +151,10 @@ struct work {
 	u32 direction;
 	u32 failed;
 	u32 gathered;
-	u32 missing; /* what is still to be gathered, or skipped */
-	u32 foreign; /* these bytes are no HTTP/1 */
+	u32 missing; /* bytes left to gather or skip */
+	u32 foreign; /* these bytes are not HTTP/1 */
 	u32 slot;    /* of this scratch, and of that for parts */
-	u64 woken;   /* when the consumer was last woken */
+	u64 woken;   /* last wake-up of the consumer */
 	u8 win[WIN_SIZE + 64] __attribute__((aligned(8)));
 	struct exchange blank;
 };
@@ -166,7 +166,7 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* The exchange in flight of a connection; made at the first one and freed with the socket. */
+/* The exchange in flight of a connection; created with the first one and freed with the socket. */
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -227,7 +227,7 @@ static __always_inline void count(u32 counter)
 		c->values[counter]++;
 }
 
-/* Bounds a number in its register, where the verifier sees it and the compiler cannot take it away. */
+/* Bounds a number in its register, where the verifier sees it and the compiler cannot remove it. */
 #ifdef __bpf__
 #define bounded(x, mask)                                                                                             \
 	({                                                                                                               \

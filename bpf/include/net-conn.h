@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What bpf/net.bpf.c keeps of a connection, and where: with its socket, and before Linux 5.12, where programs that trace
- * cannot, in a table. */
+/* Connection state of bpf/net.bpf.c: stored with the socket, and before Linux 5.12, where tracing programs cannot do
+ * that, in a table. */
 #pragma once
 #include "net.h"
 #include "net-share.h"
 
-/* Of one socket. A child begins with a copy of its listener's (BPF_F_CLONE), which is how it has a process. */
+/* State of one socket. A child starts with a copy of its listener's (BPF_F_CLONE), from which it has a process. */
 struct conn {
 	struct svc_net_key key;
 	u32 counted; /* 1: in `opened` and `open` of its pair */
-	u64 start_ns; /* when the client began to connect; 0: it is not connecting */
-	u64 sent;    /* as far as the pair has them */
+	u64 start_ns; /* start of the client's connect; 0: not connecting */
+	u64 sent;    /* as counted in the pair */
 	u64 received;
 	u64 retransmits;
-	u64 observed; /* `sent`, when the round trip was last counted, plus 1 */
-	u32 resets[2]; /* received, sent, until the pair has them */
+	u64 observed; /* `sent` at the last count of a round trip, plus 1 */
+	u32 resets[2]; /* received, sent; not yet in the pair */
 	u8 comm[16];
-	u8 active; /* the key holds, and the end has not been counted */
-	u8 owned;  /* the process of the key has the socket, rather than its listener */
+	u8 active; /* the key is valid, and the end was not counted */
+	u8 owned;  /* the key's process owns the socket, not only its listener */
 	u8 joined; /* established before it was watched */
 	u8 pad;
 	u32 owner; /* of the process */
 #ifdef OLD_KERNEL
-	u32 share;   /* whose share of the table it takes */
-	u32 told[2]; /* of `resets`, what the pair has */
+	u32 share;   /* whose share of the table it uses */
+	u32 told[2]; /* part of `resets` that the pair has */
 	u32 ends;    /* how it ended: see below */
 #endif
 };
@@ -50,7 +50,7 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* Ports that somebody listens at: they tell the side of connections that are older than the agent. */
+/* Listening ports: they determine the side of connections older than the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -64,10 +64,10 @@ static __always_inline struct conn *conn_of(struct sock *sk)
 	return bpf_sk_storage_get(&conns, sk, 0, 0);
 }
 
-/* The state of a socket, made where there is none. */
+/* State of a socket, created if missing. */
 #define CONN_MADE(sk, share) bpf_sk_storage_get(&conns, sk, 0, BPF_SK_STORAGE_GET_F_CREATE)
 
-/* The kernel begins with a copy of the listener's. */
+/* The kernel initialises it with a copy of the listener's. */
 static __always_inline struct conn *conn_accepted(struct sock *sk)
 {
 	return CONN_MADE(sk, 0);
@@ -90,7 +90,7 @@ static __always_inline struct socket *socket_of(struct file *file)
 	return bpf_sock_from_file(file);
 }
 
-/* Raises `*known` to `total` and returns by how much. The iterator and the connection's end may both be at it. */
+/* Raises `*known` to `total` and returns the difference. The iterator and the connection's end may run concurrently. */
 static __always_inline u64 grown(u64 *known, u64 total)
 {
 	u64 seen = *(volatile u64 *)known;
@@ -103,7 +103,7 @@ static __always_inline u64 grown(u64 *known, u64 total)
 	return 0;
 }
 
-/* Whether it is counted from now on, and was not before. */
+/* Whether it becomes counted now, and was not before. */
 static __always_inline bool is_opened(struct conn *c)
 {
 	return !__sync_val_compare_and_swap(&c->counted, 0, 1);
@@ -115,7 +115,7 @@ static __always_inline u64 new_resets(struct conn *c, u32 direction)
 	return __sync_lock_test_and_set(&c->resets[direction], 0);
 }
 
-/* Whether the mark is another one than before. */
+/* Whether the mark differs from the last one. */
 static __always_inline bool is_marked(struct conn *c, u64 mark)
 {
 	return __sync_lock_test_and_set(&c->observed, mark) != mark;
@@ -125,7 +125,7 @@ static __always_inline bool is_marked(struct conn *c, u64 mark)
 #include "old-table.h"
 
 #define CONNS_MAX 65536
-#define CLAIMS_MAX 4096 /* as many as programs run at once */
+#define CLAIMS_MAX 4096 /* maximum of concurrent programs */
 #define SOCKFS_MAGIC 0x534f434b
 #define SOCK_STREAM 1
 
@@ -148,7 +148,7 @@ struct sock___net {
 };
 #pragma clang attribute pop
 
-/* Not made beforehand: what is freed stays as it is while a program looks at it. */
+/* Not preallocated: freed entries stay unchanged while a program reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -157,7 +157,7 @@ struct {
 	__type(value, struct conn);
 } conns SEC(".maps");
 
-/* By ports that somebody listens at: whose their connections are until it is known who accepted them. */
+/* Listening ports: owners of their connections until the accepting process is known. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, PORTS_MAX);
@@ -165,8 +165,8 @@ struct {
 	__type(value, struct conn);
 } listening SEC(".maps");
 
-/* Connections that a program counts at this moment. Before Linux 5.12 this is all that tells a program whether it was
- * first. */
+/* Connections that a program is counting now. Before Linux 5.12 this is the only way for a program to know that it
+ * was first. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, CLAIMS_MAX);
@@ -213,7 +213,7 @@ static __always_inline struct conn *conn_accepted(struct sock *sk)
 	return c;
 }
 
-/* Netlink and sockets for raw packets have numbers of protocols, too. */
+/* Netlink and raw sockets have protocol numbers too. */
 static __always_inline bool is_tcp(struct sock *sk)
 {
 	u16 family = OF(sk, __sk_common.skc_family);
@@ -226,14 +226,14 @@ static __always_inline struct tcp_sock *tcp_of(struct sock *sk)
 	return (struct tcp_sock *)sk;
 }
 
-/* 0: it is no socket, or a file that only names one (O_PATH). */
+/* 0: not a socket, or a file that only names one (O_PATH). */
 static __always_inline struct socket *socket_of(struct file *file)
 {
 	struct file___net *f = (void *)file;
 	return BPF_CORE_READ(f, f_inode, i_sb, s_magic) == SOCKFS_MAGIC ? BPF_CORE_READ(f, private_data) : 0;
 }
 
-/* `ends` of a connection that has ended, until that is counted. */
+/* `ends` of a connection that has ended but is not counted yet. */
 enum { ENDS_OPEN = 1, ENDS_CONNECTING };
 
 static __always_inline bool claim(struct sock *sk)
@@ -249,7 +249,7 @@ static __always_inline void release(struct sock *sk)
 	bpf_map_delete_elem(&claims, &key);
 }
 
-/* The following are called by who has claimed the connection, or before others can see it. */
+/* Callers of the following have claimed the connection, or run before others can see it. */
 
 static __always_inline u64 grown(u64 *known, u64 total)
 {
@@ -267,7 +267,7 @@ static __always_inline bool is_opened(struct conn *c)
 	return !was;
 }
 
-/* The counter goes on meanwhile, so it is never set back. */
+/* The counter may rise concurrently, so it is never reset. */
 static __always_inline u64 new_resets(struct conn *c, u32 direction)
 {
 	u32 all = *(volatile u32 *)&c->resets[direction], more = all - c->told[direction];

@@ -7,14 +7,13 @@
 
 const volatile u32 pairs_max = PAIRS_MAX;
 
-/* How many pairs there are: all of them, by group, by owner. User space takes off those that it deletes. */
+/* Number of pairs: total, by group, by owner. User space subtracts those that it deletes. */
 u32 pairs_used;
 u32 group_pairs[GROUPS];
 u32 owner_pairs[OWNERS];
 
-/* Whether an owner may have one more pair. As no pair can be taken back, its bound falls with what is free (dynamic
- * thresholds, Choudhury and Hahne 1998): one that is alone may have half, a group two thirds, and so whoever comes next
- * finds room. */
+/* Whether an owner may have one more pair. As pairs cannot be evicted, its limit falls with the free room (dynamic
+ * thresholds, Choudhury and Hahne 1998): a single owner may have half, a group two thirds, so newcomers find room. */
 static __always_inline bool may_have_pair(u32 owner)
 {
 	u32 used = pairs_used, bound = used < pairs_max ? 2 * (pairs_max - used) : 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What bpf/net.bpf.c hands to user space, and the members of kernel types that it alone reads. */
+/* Data that bpf/net.bpf.c shares with user space, and kernel type members that only it reads. */
 #pragma once
 #include "kernel.h"
 
@@ -7,7 +7,7 @@
 
 enum svc_net_side { svc_net_side_client, svc_net_side_server };
 
-/* How an attempt to connect failed. Anything rarer is `other`, so that a pair has a fixed size. */
+/* Failure of a connect. Rare ones are `other`, so that a pair has a fixed size. */
 enum svc_net_failure {
 	svc_net_failure_refused,
 	svc_net_failure_timed_out,
@@ -20,33 +20,33 @@ enum svc_net_failure {
 	svc_net_failure_count,
 };
 
-/* A process and whom it talks to. Ports that are taken anew for each connection are no part of it. */
+/* A process and its peer, without ephemeral ports. */
 struct svc_net_key {
 	u8 local_address[16]; /* IPv4 as ::ffff:a.b.c.d */
 	u8 peer_address[16];
 	u32 netns;
-	u32 pid;  /* thread group, initial pid namespace; 0: not known */
+	u32 pid;  /* thread group, initial PID namespace; 0: unknown */
 	u16 port; /* of the server */
 	u8 side;
 	u8 pad;
 };
 
-/* Everything counts up, but for `open`. */
+/* All are counters except `open`. */
 struct svc_net_pair {
-	u64 opened;       /* connections that were established while they were watched */
-	s64 open;         /* connections that are established now */
-	u64 sent;         /* bytes of payload, retransmissions left out */
+	u64 opened;       /* connections established while watched */
+	s64 open;         /* connections established now */
+	u64 sent;         /* bytes of payload, without retransmissions */
 	u64 received;
 	u64 retransmits;  /* segments */
 	u64 resets_sent;
 	u64 resets_received;
-	u64 connect_ns;   /* sum over `connect_buckets`, of clients */
+	u64 connect_ns;   /* sum over `connect_buckets`, for clients */
 	u64 rtt_us;       /* sum over `rtt_buckets` */
 	u64 connect_buckets[SVC_NET_BUCKETS];
 	u64 rtt_buckets[SVC_NET_BUCKETS];
 	u64 failures[svc_net_failure_count];
 	u8 comm[16];
-	u32 owner; /* whose share it takes: place in `owner_pairs` */
+	u32 owner; /* whose share it uses: index in `owner_pairs` */
 	u32 pad;
 };
 
@@ -70,7 +70,7 @@ struct sock_common___net {
 };
 
 struct tcp_sock___net {
-	u64 bytes_sent; /* retransmissions included */
+	u64 bytes_sent; /* including retransmissions */
 	u64 bytes_retrans;
 	u64 bytes_received; /* the peer's FIN counts as one */
 	u32 total_retrans;

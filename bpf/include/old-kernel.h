@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Objects are built a second time for kernels before 5.12, with OLD_KERNEL: what programs may not follow there, they read.
- * Docs: older-kernels.md. */
+/* Objects are built a second time for kernels before 5.12, with OLD_KERNEL: pointers that programs may not follow
+ * there are read by helpers. Docs: older-kernels.md. */
 #pragma once
 
 #ifdef OLD_KERNEL

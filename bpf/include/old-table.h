@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Tables in place of what newer kernels keep with a socket or a task, of the build for those before 5.12 (OLD_KERNEL):
- * by its address in the kernel, bounded, and shared by owners as pairs are (net-share.h). Whoever has an entry takes it
- * away when the socket, or the task, ends. */
+/* Tables that replace socket and task storage in the build for kernels before 5.12 (OLD_KERNEL): by kernel address,
+ * bounded, and shared by owners as pairs are (net-share.h). The owner of an entry removes it when the socket or task
+ * ends. */
 #pragma once
 #include "owner.h"
 
-/* Entries: of all, by group, by owner. */
+/* Number of entries: total, by group, by owner. */
 struct shares {
 	u32 used;
 	u32 group[GROUPS];
@@ -32,11 +32,11 @@ static __always_inline void *entry_of(void *table, const void *of)
 	return bpf_map_lookup_elem(table, &key);
 }
 
-/* Makes the entry with this value. 0: there is one, or no room, or its owner has its share. */
+/* Creates the entry with this value. 0: it exists, there is no room, or its owner has its share. */
 static __always_inline void *entry_made(void *table, u32 max, const void *of, const void *value, u32 owner)
 {
 	u64 key = (u64)of;
-	barrier_var(owner); /* so that the bound is where the verifier looks for it */
+	barrier_var(owner); /* keeps the bound where the verifier expects it */
 	owner &= OWNERS - 1;
 	if (!may_have_entry(owner, max) || bpf_map_update_elem(table, &key, value, BPF_NOEXIST))
 		return 0;
@@ -44,7 +44,7 @@ static __always_inline void *entry_made(void *table, u32 max, const void *of, co
 	return bpf_map_lookup_elem(table, &key);
 }
 
-/* `owner`: whom it was made for. */
+/* `owner`: as at its creation. */
 static __always_inline void entry_ends(void *table, const void *of, u32 owner)
 {
 	u64 key = (u64)of;

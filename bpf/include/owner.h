@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Whose share a process takes of what there is for all. To be included behind the kernel's types. */
+/* Owner of a process, for shares of common resources. Include after the kernel types. */
 #pragma once
 #include "fair.h"
 
-#define NAMESPACES_MAX 33 /* user namespaces within each other, of the kernel */
+#define NAMESPACES_MAX 33 /* maximum nesting of user namespaces in the kernel */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -46,7 +46,7 @@ struct task_struct___owner {
 
 #pragma clang attribute pop
 
-/* Whether the groups of the process are those of Kubernetes: quality of service, pod, container. */
+/* Whether the process is in a Kubernetes group: quality of service, pod, container. */
 static __always_inline bool is_in_pod(struct task_struct *task)
 {
 	if (!bpf_core_field_exists(struct cgroup, ancestors)) /* before Linux 6.1 */
@@ -60,7 +60,7 @@ static __always_inline bool is_in_pod(struct task_struct *task)
 				(u64)'s' << 56);
 }
 
-/* Whoever is behind the user: of those that a user namespace gives, the one who made it. */
+/* Responsible user: for users of a user namespace, the one who created it. */
 static __always_inline u32 user_of(struct task_struct *task)
 {
 	struct task_struct___owner *of = (void *)task;
@@ -76,11 +76,12 @@ static __always_inline u32 user_of(struct task_struct *task)
 	return user;
 }
 
-/* The control group that the current process is in at a level; 0: there is none. */
+/* Control group of the current process at a level; 0: none. */
 static __always_inline u64 group_at(struct task_struct *task, u32 level)
 {
 #ifdef OLD_KERNEL
-	/* Programs that trace have the helper since Linux 5.15; 6.1 has the groups themselves in place of their numbers. */
+	/* Tracing programs have the helper since Linux 5.15; 6.1 stores the groups themselves instead of their
+	 * numbers. */
 	struct cgroup___numbers *group = (void *)BPF_CORE_READ((struct task_struct___owner *)task, cgroups, dfl_cgrp);
 	u64 id = 0;
 	if (bpf_core_field_exists(group->ancestor_ids) && BPF_CORE_READ(group, level) >= (int)level)
@@ -92,9 +93,9 @@ static __always_inline u64 group_at(struct task_struct *task, u32 level)
 #endif
 }
 
-/* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or all that a user has (user.slice):
- * the levels of control groups at which only root makes some. Below, and by user, the group shares what it has. Outside of
- * groups each user is one. */
+/* Number of the current process's owner, never 0. Its group is a unit, a container, a pod, or everything of a user
+ * (user.slice): the levels of control groups that only root creates. Subgroups and users share within the group.
+ * Outside groups each user is one. */
 __noinline int svc_owner(void)
 {
 	struct task_struct *task = current_task();

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which request to a server a thread works on: the socket programs note it (serving.h), the sampler reads it. The map is
- * one for both objects. To be included behind the kernel's types. */
+/* Request that a server thread works on: noted by the socket programs (serving.h), read by the sampler. Both objects
+ * share one map. Include after the kernel types. */
 #pragma once
 
 #define HOLDS (~0ULL)
 #define SLEEP_MOST_NS 16000000ULL
 
 struct serving {
-	u64 number;     /* 0: nothing, or it is not certain what */
-	u64 connection; /* cookie of the socket that it came by */
-	u64 sampled;    /* the sampler has met it */
+	u64 number;     /* 0: none, or uncertain */
+	u64 connection; /* cookie of the socket that received it */
+	u64 sampled;    /* the sampler has seen it */
 	/* When this was last certain: */
-	u64 switches;   /* how often the thread had gone to sleep by then; HOLDS: sleeping is part of the work */
+	u64 switches;   /* number of the thread's voluntary sleeps by then; HOLDS: sleeping is part of the work */
 	u64 at_ns;
-	u64 awake_ns;   /* how long it had run, or waited for a CPU */
+	u64 awake_ns;   /* time that it had run, or waited for a CPU */
 };
 
 struct {
@@ -33,7 +33,7 @@ struct sched_info___request {
 };
 
 struct task_struct___request {
-	unsigned long nvcsw; /* switches because it had to wait for something */
+	unsigned long nvcsw; /* voluntary switches: it had to wait */
 	struct entity___request se;
 	struct sched_info___request sched_info;
 };
@@ -52,16 +52,16 @@ static __always_inline u64 awake_of(struct task_struct *task)
 
 #define MOMENT_MASK 0x7fffffff
 
-/* Names the request that a thread received the first bytes of at `at`. User space makes the same number of a record
- * (src/foundation/model/request-number.ts), so it fits a double: 22 bits of the thread (PID_MAX_LIMIT), and 31 of the time in
- * 1,024 ns, in which no thread receives two requests and which is 36 minutes long. */
+/* Number of the request whose first bytes a thread received at `at`. User space computes the same number from a
+ * record (src/foundation/model/request-number.ts), so it fits a double: 22 bits of the thread (PID_MAX_LIMIT), and
+ * 31 of the time in units of 1,024 ns, in which no thread receives two requests; they wrap after 36 minutes. */
 static __always_inline u64 request_number(u32 tid, u64 at)
 {
 	return (u64)tid << 31 | (at >> 10 & MOMENT_MASK);
 }
 
-/* Whether an event loop still works on what it received: it did not sleep since, or for moments only, as for a lock or
- * for those who collect garbage with it. The time that it ran is told late, by a tick of the clock (10 ms at most). */
+/* Whether an event loop still works on its last receipt: it has not slept since, or only for moments, as for a lock
+ * or for garbage collector threads. The kernel accounts run time up to one clock tick late (10 ms at most). */
 static __always_inline bool is_at_work(struct serving *s, struct task_struct *task)
 {
 	if (s->switches == switches_of(task))
@@ -70,7 +70,7 @@ static __always_inline bool is_at_work(struct serving *s, struct task_struct *ta
 	return (s64)(passed - awake) < (s64)SLEEP_MOST_NS;
 }
 
-/* The request that a thread works on, 0 where that is not certain. `sleeps`: it goes to sleep now. */
+/* Request that a thread works on, 0 if uncertain. `sleeps`: it goes to sleep now. */
 static __always_inline u64 request_served(struct task_struct *task, bool sleeps)
 {
 	struct serving *s = bpf_task_storage_get(&requests, task, 0, 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Connections whose bytes are read in user space: their protocol is recognised here, and the bytes of each call go into
- * the ring. A turn is what goes in one direction until the other side says something; where the sides do not wait for
- * each other, a call. Of a turn TURN_WHOLE bytes are passed on and of the rest of each call the end: a response's rows are
- * many and tell little. */
+/* Connections whose bytes are read in user space: their protocol is recognised here, and the bytes of each call are
+ * written to the ring. A turn is a sequence of bytes in one direction until the other side sends; for protocols
+ * whose sides do not alternate, one call. The first TURN_WHOLE bytes of a turn are captured, then only the end of
+ * each call: rows of a response are many and contain little information. */
 #pragma once
 #include "cursor.h"
 #include "emit.h"
@@ -12,11 +12,11 @@
 #define PARTS_MAX 8        /* records of one call */
 #define TURN_WHOLE 16384
 #define TAIL 64
-#define GATHER_MAX 128     /* buffers of a call that one record takes bytes from: with PARTS_MAX, all that there may be */
-#define GATHER_STEP 16     /* of them in one loop: the verifier walks each round */
+#define GATHER_MAX 128     /* buffers of a call from which one record takes bytes; with PARTS_MAX, the maximum */
+#define GATHER_STEP 16     /* of these in one loop: the verifier checks each iteration */
 
-/* Of a connection's number, which user space reads as a double: it is what goes inside the TLS of the socket with this
- * cookie, inside a TLS inside of that (to a proxy), inside the TLS of a session without a socket. */
+/* Bits of a connection's number, which user space reads as a double: inside the TLS of the socket with this cookie,
+ * inside TLS within that (to a proxy), inside the TLS of a session without a socket. */
 #define INSIDE (1ULL << 52)
 #define WITHOUT_SOCKET (1ULL << 51)
 #define DEEP_INSIDE (1ULL << 50)
@@ -34,7 +34,7 @@ struct identity {
 
 struct part {
 	struct svc_segment segment;
-	u8 data[2 * PART]; /* follows without a gap; twice, so that a mask bounds what is written anywhere in it */
+	u8 data[2 * PART]; /* directly follows; doubled, so that a mask bounds writes at any offset */
 };
 
 struct {
@@ -44,7 +44,7 @@ struct {
 	__type(value, struct part);
 } parts SEC(".maps");
 
-/* Connections that user space found to speak something else. */
+/* Connections whose protocol user space found to be another one. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 4096);
@@ -64,9 +64,9 @@ static __always_inline void identify(struct identity *id, struct sock *sk)
 	id->peer_port = bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
-/* Goes on with what gather() began, for GATHER_STEP buffers. Returns how much is missing still; 0 where there is no more.
- * Global, so that the verifier walks its loop once. What a round leaves to the next one stands in memory, where it is
- * unknown to the verifier: all ways through a round end alike, and only the first of them is walked on. */
+/* Continues gather() for GATHER_STEP buffers. Returns the number of missing bytes; 0 if there are no more. Global,
+ * so that the verifier checks its loop once. State between iterations is in memory, where the verifier does not
+ * track it: all paths through an iteration end alike, and only the first is followed. */
 __noinline int svc_gather(struct work *w, struct part *p)
 {
 	if (!w || !p)
@@ -91,8 +91,8 @@ __noinline int svc_gather(struct work *w, struct part *p)
 	return w->missing;
 }
 
-/* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Returns how many; fewer where a page
- * is not readable, or there are no buffers. */
+/* Copies up to `want` bytes of the caller's buffers to p->data, and consumes them. Returns their number; fewer if a
+ * page is not readable, or there are no buffers. */
 static __always_inline u32 gather(struct work *w, struct part *p, u32 want)
 {
 	w->gathered = 0;
@@ -103,7 +103,7 @@ static __always_inline u32 gather(struct work *w, struct part *p, u32 want)
 	return w->gathered;
 }
 
-/* False: there is no room in the ring. */
+/* False: no room in the ring. */
 static __always_inline bool put_part(struct work *w, u32 owner, struct part *p, u32 captured)
 {
 	p->segment.captured = captured;
@@ -115,13 +115,13 @@ static __always_inline bool put_part(struct work *w, u32 owner, struct part *p, 
 	return false;
 }
 
-/* Protocols that answer before they are asked again, as a rule: a turn of each side is an exchange. */
+/* Protocols that usually respond before the next request: a turn of each side is an exchange. */
 static __always_inline bool takes_turns(u8 protocol)
 {
 	return IS_COUNTED(protocol);
 }
 
-/* The exchange that is only counted is over. */
+/* The exchange that is only counted has ended. */
 static __noinline int count_turn(struct stream_state *s, struct identity *id, struct part *p)
 {
 	struct svc_red_key key = { .protocol = s->protocol };
@@ -134,7 +134,7 @@ static __noinline int count_turn(struct stream_state *s, struct identity *id, st
 	count(svc_counter_finished);
 	count(reason);
 	key.pid = s->pid;
-	if (p->segment.pid == s->pid) /* an end may be told in somebody else's context */
+	if (p->segment.pid == s->pid) /* an end may be reported in the context of another process */
 		__builtin_memcpy(key.comm, p->segment.comm, sizeof(key.comm));
 	key.side = svc_side_client;
 	key.port = id->peer_port;
@@ -142,7 +142,7 @@ static __noinline int count_turn(struct stream_state *s, struct identity *id, st
 	return svc_count(&key, s->answered_ns - s->asked_ns);
 }
 
-/* A turn begins. True: the exchange is above the budget, and is only counted. */
+/* Starts a turn. Above the budget, the exchange is only counted. */
 static __noinline int on_turn(struct work *w, struct stream_state *s, struct identity *id, struct part *p, bool asking)
 {
 	u64 at = now(w);
@@ -160,7 +160,7 @@ static __noinline int on_turn(struct work *w, struct stream_state *s, struct ide
 	return 0;
 }
 
-/* What all parts of a call share. */
+/* Fields shared by all parts of a call. */
 static __noinline int describe(struct part *p, struct stream_state *s, struct identity *id, u32 direction, u64 at)
 {
 	struct svc_segment *segment = &p->segment;
@@ -186,7 +186,7 @@ static __noinline int describe(struct part *p, struct stream_state *s, struct id
 	return 0;
 }
 
-/* Global, so that the verifier walks it once. The protocol, and from bit 8 on who sends such bytes. */
+/* Global, so that the verifier checks it once. Returns the protocol, and from bit 8 on who sends such bytes. */
 __noinline int svc_classify(struct head *h)
 {
 	if (!h)
@@ -195,8 +195,8 @@ __noinline int svc_classify(struct head *h)
 	return found.protocol | found.opens << 8;
 }
 
-/* Recognises the protocol by the first bytes of the call that `w` describes. The buffers are left as they were.
- * `role`: OPENS_CLIENT or OPENS_SERVER where the handshake told what this side is. */
+/* Recognises the protocol by the first bytes of the call in `w`. Leaves the buffers unchanged. `role`: OPENS_CLIENT
+ * or OPENS_SERVER if this side is known from the handshake. */
 static __noinline int recognise(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u8 role)
 {
 	u64 base = w->base, segment = w->segment, iov = w->iov, left = w->left;
@@ -230,8 +230,8 @@ static __noinline int recognise(struct work *w, struct stream_state *s, struct i
 	return 1;
 }
 
-/* Consumes what is missing as far as the current segment has it, and takes the next one where it has too little. 1: no
- * more is to be done, or can be. A callback, unlike the loop of gather(): few calls need it again. */
+/* Skips missing bytes of the current segment, and moves to the next one if it has too few. 1: done, or no more
+ * buffers. A callback, unlike the loop in gather(), as few calls need a repetition. */
 static long skip_missing(u32 i, struct work **of)
 {
 	struct work *w = *of;
@@ -239,7 +239,7 @@ static long skip_missing(u32 i, struct work **of)
 	return !w->missing || !next_segment(w);
 }
 
-/* Passes on the bytes of the call that `w` describes. `sequence`: TCP sequence number of its first byte, or 0. */
+/* Reports the bytes of the call in `w`. `sequence`: TCP sequence number of its first byte, or 0. */
 __noinline int svc_follow(struct work *w, struct stream_state *s, struct identity *id, struct part *p, u32 sequence)
 {
 	if (!w || !s || !id || !p)
@@ -271,7 +271,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		if (s->counted) {
 			if (!asking)
 				s->answered_ns = now(w);
-			s->captured = 1; /* the turn has begun */
+			s->captured = 1; /* the turn has started */
 			s->position[direction] += w->left;
 			w->left = 0;
 			return 0;
@@ -289,7 +289,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		p->segment.position = s->position[direction];
 		p->segment.sequence = sequence;
 		if (!put_part(w, s->owner, p, got) && !s->captured && takes_turns(s->protocol) && direction == TX) {
-			/* What it would have been a record of is counted instead. */
+			/* Counts the exchange that has no record. */
 			s->counted = svc_counter_ring_full;
 			s->captured = 1;
 			s->position[direction] += w->left + got;
@@ -310,7 +310,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 	if (!skip_missing(0, &of))
 		bpf_loop(GATHER_MAX - 1, skip_missing, &of, 0);
 	u32 tail = w->missing ? 0 : gather(w, p, TAIL);
-	if (w->left || tail > TAIL) /* a page is not readable: these are not the last ones */
+	if (w->left || tail > TAIL) /* a page is not readable: these are not the last bytes */
 		tail = 0;
 	p->segment.length = left;
 	p->segment.position = s->position[direction];
@@ -322,7 +322,7 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 	return 0;
 }
 
-/* Tells user space that the connection ended. May run in an interrupt, so the process is not told. */
+/* Reports the end of the connection. May run in an interrupt, so the process is unknown. */
 static __noinline int follow_end(struct stream_state *s, struct identity *id, struct part *p, u64 at, u16 error)
 {
 	describe(p, s, id, TX, at);

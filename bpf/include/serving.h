@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Notes which request a thread works on: from its first bytes on until its response is complete. A thread that waits in
- * its calls (the socket is not in non-blocking mode) does one thing at a time. Any other may run an event loop: what it
- * does is certain only until it sleeps for more than moments, or hears from another socket. Docs: profiling.md, "Span links". */
+/* Notes which request a thread works on: from its first bytes until its response is complete. A thread with blocking
+ * calls (the socket is in blocking mode) does one thing at a time. Any other may run an event loop: its work is
+ * certain only until it sleeps for more than moments, or receives from another socket. Docs: profiling.md, "Span
+ * links". */
 #pragma once
 #include "maps.h"
 #include "request.h"
@@ -47,7 +48,7 @@ static __noinline int serve_no_more(u64 connection)
 	return 0;
 }
 
-/* The thread heard from a socket. */
+/* The thread received from a socket. */
 static __noinline int heard_from(struct sock *sk)
 {
 	struct serving *s = serving_now();
@@ -60,7 +61,7 @@ static __noinline int heard_from(struct sock *sk)
 	return 0;
 }
 
-/* The thread answers on a connection of a server: if on another one, it works for that one. */
+/* The thread responds on a server connection: if it is another one, it works for that. */
 static __noinline int answers_on(u64 connection)
 {
 	struct serving *s = serving_now();
@@ -69,7 +70,7 @@ static __noinline int answers_on(u64 connection)
 	return 0;
 }
 
-/* A request is answered. Returns 1 where the thread that received it does so and was sampled meanwhile. */
+/* A request is answered. Returns 1 if its receiving thread responds and was sampled during it. */
 static __noinline int answered(u64 number)
 {
 	struct serving *s = serving_now();
@@ -79,8 +80,8 @@ static __noinline int answered(u64 number)
 	return s->sampled;
 }
 
-/* A response begins, of a connection that is framed in user space: what goes on after it is not known. Returns the
- * moment in the request's number where it was sampled; 0: it was not. */
+/* Start of a response on a connection that is framed in user space: later work is unknown. Returns the time bits of
+ * the request's number if it was sampled; otherwise 0. */
 static __noinline int answer_begins(u64 connection)
 {
 	struct serving *s = serving_now();

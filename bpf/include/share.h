@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How owners share what there is for all: the budget of spans, and the room in the ring.
+/* How owners share common resources: the budget of spans, and the room in the ring.
  *
- * An owner may have more as long as it has had less of late than a bound that falls with what is left (dynamic thresholds,
- * Choudhury and Hahne 1998). Those who want most meet it, and so leave the rest: what is left settles where all of them get
- * the same, and whoever wants less than that gets it all. Nobody has to know how many owners there are. */
+ * An owner may have more while its recent use is below a limit that falls with what is left (dynamic thresholds, Choudhury
+ * and Hahne 1998). Only the heaviest owners reach the limit, and the rest stays free: what is left settles where all of them
+ * get the same, and an owner that wants less gets all of it. The number of owners need not be known. */
 #pragma once
 #include "maps.h"
 #include "owner.h"
 
-#define LATELY_SHIFT 28 /* half of the spans that an owner has had is forgotten in 2^28 ns, a quarter of a second */
+#define LATELY_SHIFT 28 /* half of an owner's recent spans is forgotten every 2^28 ns, a quarter of a second */
 #define REFILL_NS 1000000
 
 enum { SPANS, FIRST_SPANS, RING_BYTES, SHARED };
 
-/* What owners, and their groups, have had of late; slots of an owner's number in each of what is shared. CPUs that
- * write at once may forget something twice, or not note it, which is harmless. */
+/* Recent use by owners and groups; one slot per owner number and shared resource. CPUs that write concurrently may
+ * forget twice or lose a write, which is harmless. */
 struct had owners_had[SHARED * OWNERS] __attribute__((aligned(64)));
 struct had groups_had[SHARED * GROUPS];
 
-/* What CPUs took from the budget for an owner and have not used yet: a number that all of them write is dear. */
+/* Spans that CPUs took from the budget for an owner and have not used yet: a number written by all CPUs is slow. */
 struct prepaid {
 	u8 spans[2 * OWNERS];
 };
@@ -30,8 +30,8 @@ struct {
 	__type(value, struct prepaid);
 } prepaid SEC(".maps");
 
-/* Whether the owner of `slot` may have more of `size`, of which `left` is left. 0, or how much it may take at once, if that
- * is to stay little beside what it has had: half of it before each tick. */
+/* Whether the owner of `slot` may have more of `size`, of which `left` is left. Returns 0, or how much it may take
+ * at once so that it stays small compared to its use: half of it before each tick. */
 __noinline int svc_may_have(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
 {
 	if (slot >= SHARED * OWNERS)
@@ -48,12 +48,12 @@ static __always_inline void has(u32 slot, u32 amount)
 	__sync_fetch_and_add(&groups_had[slot >> OWNER_BITS].amount, amount);
 }
 
-/* Takes spans from the budget for the owner of `slot`. Returns how many: 0 for none. */
+/* Takes spans from the budget for the owner of `slot`. Returns their number: 0 for none. */
 __noinline int svc_take_spans(u32 slot, u64 at)
 {
 	u64 since = budget_at, each = budget_ns, passed = at - since, size = budget_burst;
 	u32 first = slot >= OWNERS;
-	if ((s64)passed >= REFILL_NS && passed >= each) { /* a CPU may be a little behind */
+	if ((s64)passed >= REFILL_NS && passed >= each) { /* a CPU may be slightly behind */
 		u64 more = passed / each, until = since + more * each;
 		if (more >= size) {
 			more = size;
@@ -79,8 +79,8 @@ __noinline int svc_take_spans(u32 slot, u64 at)
 	return taken;
 }
 
-/* Whether the budget has a span for the owner. Exchanges that are to be kept first have a budget of their own, of the same
- * size: a storm of errors must not take the whole machine either. */
+/* Whether the budget has a span for the owner. Exchanges with priority have a separate budget of the same size: a
+ * storm of errors must not take the whole machine either. */
 static __always_inline bool within_budget(u32 owner, u64 at, bool first)
 {
 	if (!budget_ns)
@@ -98,8 +98,9 @@ static __always_inline bool within_budget(u32 owner, u64 at, bool first)
 	return true;
 }
 
-/* Whether the owner, 0 for nobody, may put a record into the ring, in which so much waits. There is nothing to share until
- * half of it does. What is forgotten goes by what has been read: if nobody reads for seconds, a flood gets no more for it. */
+/* Whether the owner, 0 for none, may write a record to the ring, which has `waiting` unread bytes. Shares apply once
+ * half of the ring is unread. Use is forgotten at the pace of reading: without a reader for seconds, a flood gets no
+ * more room. */
 __noinline int svc_has_room(u32 owner, u32 bytes, u64 waiting)
 {
 	u64 half = 2 * ring_wakeup_bytes, left = waiting < 2 * half ? 2 * half - waiting : 0;
@@ -113,8 +114,8 @@ __noinline int svc_has_room(u32 owner, u32 bytes, u64 waiting)
 	return 1;
 }
 
-/* Puts an owner's record into the ring. Anything but 0: there is no room for it. While much waits the consumer is woken
- * again and again, for a wake-up is lost with a record that finds no room. */
+/* Writes an owner's record to the ring. Not 0: no room. Above the wake-up level the consumer is woken repeatedly, as
+ * the wake-up of a record without room is lost. */
 static __always_inline long put(struct work *w, u32 owner, void *record, u64 bytes)
 {
 	u64 flags = BPF_RB_NO_WAKEUP, waiting = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA);

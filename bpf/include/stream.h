@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* HTTP/1 framing over the bytes of a connection, whatever the back end they come from. Both directions are followed
- * byte-exactly: heads are scanned for the few lines that matter, bodies are skipped by length. */
+/* HTTP/1 framing over the bytes of a connection, for any back end. Both directions are followed byte-exactly: heads
+ * are scanned for the few relevant lines, bodies are skipped by length. */
 #pragma once
 #include "cursor.h"
 #include "exchange.h"
@@ -34,7 +34,7 @@ static __always_inline int message_end(struct step *step, u32 kind, struct excha
 		}
 		return 0;
 	}
-	if (s->status < 200 && s->status != 101) { /* interim: the response is still due */
+	if (s->status < 200 && s->status != 101) { /* interim: the final response is still expected */
 		stream_reset(s);
 		return 0;
 	}
@@ -64,14 +64,14 @@ static __always_inline int message_end_found(struct step *step, u32 kind)
 	return message_end(step, kind & 1, exchange_of(step->sk, c, c->stream[kind & 1].seq));
 }
 
-/* Whose side of the connection this is has come out. False: it is not to be followed. */
+/* Sets the side of the connection once known. False: it is not to be followed. */
 static __always_inline bool become(struct step *step, bool server)
 {
 	struct sock *sk = step->sk;
 	struct conn *c = step->c;
 	c->mode = server ? SERVER : CLIENT;
 	u32 port = server ? sk->__sk_common.skc_num : bpf_ntohs(sk->__sk_common.skc_dport);
-	barrier_var(port); /* the compiler would leave out the mask; Linux 6.12 takes swapped bytes for any number */
+	barrier_var(port); /* the compiler would remove the mask; to Linux 6.12 swapped bytes are any number */
 	port &= 0xffff;
 	c->port = port;
 	if (!ports[port])
@@ -80,7 +80,7 @@ static __always_inline bool become(struct step *step, bool server)
 	return false;
 }
 
-/* A request begins at win[from]. */
+/* A request starts at win[from]. */
 static __always_inline struct exchange *begin_request(struct step *step, u32 from)
 {
 	struct sock *sk = step->sk;
@@ -118,7 +118,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 		c->cgroup = bpf_get_current_cgroup_id();
 		c->owner = svc_owner();
 		c->blocking = is_blocking(sk);
-		/* the process's name, not that of the thread */
+		/* name of the process, not of the thread */
 		bpf_probe_read_kernel(c->comm, sizeof(c->comm), task->group_leader->comm);
 	}
 	r->pid = pid;
@@ -134,11 +134,12 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 	r->told = 0;
 	r->blocking = c->blocking;
 	fill_ends(r, sk);
-	/* The call's first byte has the sequence number "position" less the call's length; carried bytes came before it. */
+	/* The sequence number of the call's first byte is "position" less the call's length; carried bytes came
+	 * before it. */
 	struct tcp_sock *tp = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct tcp_sock));
 	u32 position = w->direction == RX ? tp->copied_seq : tp->write_seq;
 	if (w->direction == RX && sk->sk_shutdown & RCV_SHUTDOWN && position == tp->rcv_nxt)
-		position--; /* the call took the peer's FIN as well, which has a number too */
+		position--; /* the call also consumed the peer's FIN, which has a sequence number */
 	r->sequence = position - (u32)w->left + from - CARRY;
 	if (track_requests && r->side == svc_side_server) {
 		u64 connection = bpf_get_socket_cookie(sk);
@@ -169,7 +170,7 @@ static __always_inline struct exchange *begin_response(struct step *step, struct
 	return ex;
 }
 
-/* START and HEAD: a head is due or under way. */
+/* START and HEAD: a head is expected or in progress. */
 static __always_inline int on_head(struct step *step)
 {
 	struct conn *c = step->c;
@@ -188,7 +189,7 @@ static __always_inline int on_head(struct step *step)
 		if (carried) {
 			*word(&w->win[CARRY - 8]) = s->start << (8 * (8 - carried));
 			from = CARRY - carried;
-		} else if (kind == REQUEST) { /* line ends before a request are to be ignored (RFC 9112, 2.2) */
+		} else if (kind == REQUEST) { /* line ends before a request are ignored (RFC 9112, 2.2) */
 			for (int i = 0; i < 4 && from < w->end; i++) {
 				u8 ch = w->win[from & WIN_MASK];
 				if (ch != '\r' && ch != '\n')
@@ -200,7 +201,8 @@ static __always_inline int on_head(struct step *step)
 				return 0;
 			}
 		}
-		/* By way of memory it is any number to the verifier, which else would walk all that follows for each. */
+		/* From memory, it is any number to the verifier, which would otherwise check all following code for
+		 * each. */
 		w->scan = from;
 		barrier();
 		from = w->scan;
@@ -216,7 +218,7 @@ static __always_inline int on_head(struct step *step)
 		}
 		s->start_len = 0;
 		if (verdict == NO && c->mode == UNKNOWN && w->direction == RX && response_start(x, have) == YES) {
-			/* the response of a request that is not seen yet, or was not */
+			/* response to a request that is not seen yet, or was missed */
 			if (c->joined)
 				w->left = 0;
 			else if (become(step, false))
@@ -246,7 +248,7 @@ static __always_inline int on_head(struct step *step)
 		if (kind == REQUEST) {
 			ex = begin_request(step, from);
 			if (!ex) {
-				if (w->left) /* of an excluded port nothing is */
+				if (w->left) /* nothing is left on an excluded port */
 					lose(step, svc_counter_desync);
 				return 0;
 			}
@@ -281,7 +283,7 @@ static __always_inline int on_head(struct step *step)
 	w->head_end = 0;
 	w->failed = 0;
 	svc_scan(w, s, &ex->record);
-	if (w->failed) { /* the first line is no HTTP/1 */
+	if (w->failed) { /* the first line is not HTTP/1 */
 		w->failed = 0;
 		if (kind == REQUEST && c->asked == 1) { /* nor is the connection: HTTP/2 with prior knowledge starts like this */
 			exchange_free(step->sk, c, 1);
@@ -297,7 +299,7 @@ static __always_inline int on_head(struct step *step)
 		return 0;
 	}
 	u32 stop = w->head_end ? w->head_end : w->end;
-	if (stop > CARRY + WINDOW || stop < from) { /* cannot be; the verifier and the loop want it bounded */
+	if (stop > CARRY + WINDOW || stop < from) { /* impossible; bounds it for the verifier and the loop */
 		w->left = 0;
 		return 0;
 	}
@@ -320,7 +322,7 @@ static __always_inline int on_head(struct step *step)
 			tell_begin(step, ex);
 		}
 		bool body = body_follows(c, s, kind, ex->record.method);
-		if (body && s->state == BODY && s->remaining == w->left) { /* all of it is here: the common case in one step */
+		if (body && s->state == BODY && s->remaining == w->left) { /* complete: the common case in one step */
 			s->bytes += s->remaining;
 			w->left = 0;
 			body = false;
@@ -329,7 +331,7 @@ static __always_inline int on_head(struct step *step)
 			message_end(step, kind, ex);
 		return 0;
 	}
-	if (c->ahead && s->seq > c->asked) { /* there is no place for the rest of its head */
+	if (c->ahead && s->seq > c->asked) { /* the rest of its head cannot be stored */
 		lose(step, svc_counter_desync);
 		return 0;
 	}
@@ -339,7 +341,7 @@ static __always_inline int on_head(struct step *step)
 			s->flags |= F_LONG;
 			return 0;
 		}
-		/* A request's first line ends with the version, a response's begins with it and the status. */
+		/* A request's first line ends with the version, a response's starts with it and the status. */
 		length = 16;
 		if (kind == REQUEST)
 			line = w->end - length;
@@ -351,7 +353,7 @@ static __always_inline int on_head(struct step *step)
 	return 0;
 }
 
-/* CHUNK_SIZE and TRAILER: a short line is under way. */
+/* CHUNK_SIZE and TRAILER: a short line is in progress. */
 static __always_inline int on_chunk_line(struct step *step)
 {
 	struct work *w = step->w;
@@ -423,7 +425,7 @@ static __noinline long on_step(u32 i, struct step *step)
 	return c->mode == OFF;
 }
 
-/* The body that all back ends share: `w` describes the bytes of one call that went over `sk`. */
+/* Common part of all back ends: `w` describes the bytes of one call over `sk`. */
 static __always_inline int on_data(struct sock *sk, struct conn *c, struct work *w)
 {
 	if (c->mode == UNKNOWN) {
@@ -435,7 +437,7 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 		w->kind = (c->mode == SERVER) == (w->direction == RX) ? REQUEST : RESPONSE;
 	}
 	struct step step = { .sk = sk, .c = c, .w = w };
-	if (ports[c->port]) { /* it is excluded from now on */
+	if (ports[c->port]) { /* it was excluded since */
 		lose(&step, svc_counter_excluded);
 		return 0;
 	}
@@ -457,7 +459,7 @@ static long close_one(u32 i, struct step *step)
 	return 0;
 }
 
-/* No more bytes will come: what is in flight ends here. */
+/* No more bytes follow: exchanges in flight end here. */
 static __noinline int end_all(struct step *step)
 {
 	bpf_loop(IN_FLIGHT_MAX, close_one, step, 0);
@@ -465,7 +467,7 @@ static __noinline int end_all(struct step *step)
 	return 0;
 }
 
-/* The connection ended. May run in an interrupt of the lock's holder, so it does not wait: the holder will do it. */
+/* The connection ended. May run in an interrupt of the lock's holder, so it does not wait: the holder completes it. */
 static __always_inline void on_close(struct sock *sk, struct conn *c, struct work *w)
 {
 	struct step step = { .sk = sk, .c = c, .w = w };
@@ -478,7 +480,7 @@ static __always_inline void on_close(struct sock *sk, struct conn *c, struct wor
 	unlock(c);
 }
 
-/* Gives the lock back, and does what others wanted meanwhile. */
+/* Releases the lock, and completes requests made since. */
 static __always_inline void leave(struct sock *sk, struct conn *c, struct work *w)
 {
 	struct step step = { .sk = sk, .c = c, .w = w };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The beginning of a connection: listen, accept, connect, and what the state of its socket tells of both ends. */
+/* Start of a connection: listen, accept, connect, and the ends from the state of its socket. */
 #pragma once
 #include "syscalls-exit.h"
 
@@ -18,7 +18,7 @@ static __always_inline int on_accept(struct exit *ctx)
 	if (from && from->state == svc_syscall_state_listening) {
 		made.local_port = from->local_port;
 		__builtin_memcpy(made.local_address, from->local_address, 16);
-	} else if (from) { /* no TCP socket */
+	} else if (from) { /* not a TCP socket */
 		made.state = svc_syscall_state_off;
 	}
 	if (family && family != AF_INET && family != AF_INET6)
@@ -60,7 +60,7 @@ int svc_exit_listen(struct exit *ctx)
 	return 0;
 }
 
-/* Both addresses; IPv4 as ::ffff:a.b.c.d. They stand behind the protocol's number and the short forms of IPv4. */
+/* Both addresses; IPv4 as ::ffff:a.b.c.d. They follow the protocol number and the short forms of IPv4. */
 static __always_inline bool read_ends(struct state_change *ctx, u8 ends[32])
 {
 	struct svc_syscall_settings *s = settings_of();
@@ -71,7 +71,7 @@ static __always_inline bool read_ends(struct state_change *ctx, u8 ends[32])
 	return !read_kernel(ends, 32, (void *)ctx + 39);
 }
 
-/* A descriptor's own call changes the state of its socket: it is a TCP socket, and these are its ends. */
+/* A descriptor's own call changes the state of its socket: it is a TCP socket with these ends. */
 static __always_inline void on_own_state(struct state_change *ctx, struct svc_syscall_call *call, u64 id,
 					 const u8 ends[32])
 {
@@ -96,7 +96,7 @@ static __always_inline void on_own_state(struct state_change *ctx, struct svc_sy
 	bpf_map_delete_elem(&others, &key);
 }
 
-/* A client's socket is connected, which is when it has its port, or will not be. */
+/* A client's socket is connected and has its port, or the connect failed. */
 static __always_inline void on_connected(struct state_change *ctx, bool failed, const u8 ends[32])
 {
 	u64 sock = ctx->sock;
@@ -112,8 +112,8 @@ static __always_inline void on_connected(struct state_change *ctx, bool failed, 
 	bpf_map_delete_elem(&connecting, &sock);
 }
 
-/* The thread that shuts a socket, in the call or on its way out of it. It sends its FIN or RST after this, so that the
- * other side, which may be shut in the same thread, comes later. */
+/* A thread shuts a socket, during the call or at its end. Its FIN or RST is sent after this, so the other side,
+ * which the same thread may shut too, comes later. */
 static __always_inline void on_shut(struct state_change *ctx, u64 id, const u8 ends[32])
 {
 	struct closing *closing = bpf_map_lookup_elem(&closings, &id);
@@ -162,7 +162,7 @@ int svc_state(struct state_change *ctx)
 	return 0;
 }
 
-/* A thread that is started for a request works for it. */
+/* A thread started for a request works on it. */
 SEC("tracepoint/task/task_newtask")
 int svc_thread(struct new_task *ctx)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The bytes of a call: where they lie, and how many of them are passed on. */
+/* The bytes of a call: their location, and how many are captured. */
 #pragma once
 #include "syscalls-context.h"
 #include "syscalls-record.h"
 
-/* Size of struct mmsghdr, and its msg_len. */
+/* Size of struct mmsghdr, and offset of its msg_len. */
 enum { MESSAGE = 64, MESSAGE_LENGTH = 56 };
 
-/* The cursor at a call's first byte. */
+/* Sets the cursor to a call's first byte. */
 static __always_inline void aim(struct work *w, const struct svc_syscall_call *call, s64 result)
 {
 	u64 pair[2];
@@ -54,21 +54,20 @@ static __always_inline void aim(struct work *w, const struct svc_syscall_call *c
 	w->first[3] = w->size;
 }
 
-/* A call counts by its beginning where it sent bytes, so that what causes comes first, and by its end else. */
+/* Time of a call: its start if it sent bytes, so that causes come first, otherwise its end. */
 static __always_inline u64 time_of(u64 began)
 {
 	u64 now = bpf_ktime_get_ns();
 	return began && now - began < ORDER_NS ? began : now;
 }
 
-/* Protocols that answer before they are asked again, as a rule; of others each call is captured as a turn is. */
+/* Protocols that usually respond before the next request; for others, each call is captured like a turn. */
 static __always_inline bool takes_turns(u8 protocol)
 {
 	return IS_COUNTED(protocol) || protocol == svc_protocol_http1;
 }
 
-/* Bytes that are not looked at: what comes behind them is no longer the next. Of a connection that is followed they are
- * those that found no scratch. */
+/* Skipped bytes: the bytes after them no longer directly follow. On a followed connection, these had no scratch. */
 static __always_inline void pass_over(struct svc_syscall_connection *c, u32 direction, u64 bytes)
 {
 	direction &= 1;
@@ -79,7 +78,7 @@ static __always_inline void pass_over(struct svc_syscall_connection *c, u32 dire
 		c->missed |= 1U << direction;
 }
 
-/* The same of all bytes of a call: the result of one with several messages is their number. */
+/* The same for all bytes of a call: the result of one with several messages is their number. */
 static __always_inline void pass_call(struct svc_syscall_connection *c, const struct svc_syscall_call *call, u64 result)
 {
 	u64 bytes = result;
@@ -93,13 +92,13 @@ static __always_inline void pass_call(struct svc_syscall_connection *c, const st
 			read_user(&length, sizeof(length), (void *)call->address + i * MESSAGE + MESSAGE_LENGTH);
 			bytes += length;
 		}
-		if (result > MESSAGES) /* nothing is known of the numbers of the bytes behind them */
+		if (result > MESSAGES) /* the byte counts of further messages are unknown */
 			c->joined = 1;
 	}
 	pass_over(c, call->direction, bytes);
 }
 
-/* The call's bytes are the next of a connection that is followed. False: they are not to be passed on. */
+/* The call's bytes are the next of a followed connection. False: they must not be captured. */
 static __always_inline bool begin(struct work *w, struct svc_syscall_connection *c)
 {
 	u32 direction = w->direction & 1;
@@ -109,7 +108,7 @@ static __always_inline bool begin(struct work *w, struct svc_syscall_connection 
 	}
 	describe(&w->segment, c, direction, w->time);
 	c->position[direction] += w->left;
-	/* What goes by while its port is excluded is told as a gap when it is observed again. */
+	/* Bytes on an excluded port are reported as a gap when it is observed again. */
 	if (excluded(c->role == svc_syscall_role_server ? c->local_port : c->peer_port))
 		return false;
 	if (c->missed & 1U << direction) {
@@ -117,7 +116,7 @@ static __always_inline bool begin(struct work *w, struct svc_syscall_connection 
 		c->missed &= ~(1U << direction);
 	}
 	count(svc_counter_segments);
-	u64 room = TURN_HTTP2; /* its headers depend on all that came before */
+	u64 room = TURN_HTTP2; /* its headers depend on all previous ones */
 	if (c->protocol != svc_protocol_http2)
 		room = c->turn < TURN ? TURN - c->turn : 0;
 	w->room = w->left < room ? w->left : room;

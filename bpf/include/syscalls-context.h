@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the programs of the back end "syscalls" are given. */
+/* Arguments of the programs of the back end "syscalls". */
 #pragma once
 #include "syscalls-tls.h"
 
-/* STAGE_TLS is put there by the object that reads inside TLS. */
+/* STAGE_TLS is set by the object that reads inside TLS. */
 enum { STAGE_PART, STAGE_END, STAGE_LOOK, STAGE_REST, STAGE_TLS, STAGE_OPENING, STAGES = STAGE_OPENING + 4 };
 
-/* Records of the tracepoints, as their `format` files have them. */
+/* Records of the tracepoints, as in their `format` files. */
 struct enter {
 	u64 common;
 	s32 nr;

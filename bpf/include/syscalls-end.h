@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The end of a connection: by close(2) and its kind, by the process's end; and what else is said of a descriptor. */
+/* End of a connection: by close(2) and similar calls, or by the end of the process; and other changes of a
+ * descriptor. */
 #pragma once
 #include "syscalls-context.h"
 #include "syscalls-record.h"
@@ -17,7 +18,7 @@ static __always_inline void forget_fd(void *ctx, u64 id, u32 fd)
 	bpf_map_delete_elem(&connections, &key);
 }
 
-/* This thread shuts a socket. Its ends are asked for where they are not known. */
+/* This thread shuts a socket. Requests its ends if they are unknown. */
 static __always_inline void expect_ends(u64 id, u32 fd)
 {
 	struct svc_syscall_key key = key_of(id, fd);
@@ -55,7 +56,7 @@ int svc_enter_close(struct enter *ctx)
 	return on_enter_close(ctx);
 }
 
-/* Where the first one was left out, the connection is still there. */
+/* If the first program was skipped, the connection still exists. */
 SEC("tracepoint/syscalls/sys_enter_close")
 int svc_again_enter_close(struct enter *ctx)
 {
@@ -63,7 +64,7 @@ int svc_again_enter_close(struct enter *ctx)
 	return bpf_map_lookup_elem(&connections, &key) ? on_enter_close(ctx) : 0;
 }
 
-/* Servers that have shut their side answer no more; clients may still read, unless both sides are shut. */
+/* Servers that shut their side send no more responses; clients may still read, unless both sides are shut. */
 SEC("tracepoint/syscalls/sys_enter_shutdown")
 int svc_enter_shutdown(struct enter *ctx)
 {
@@ -79,7 +80,7 @@ int svc_enter_shutdown(struct enter *ctx)
 	return 0;
 }
 
-/* The second descriptor is replaced. The new one is recognised by what goes over it. */
+/* Replaces the second descriptor. The new one is recognised by its bytes. */
 static __always_inline int on_dup(struct enter *ctx)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -100,7 +101,7 @@ int svc_enter_dup3(struct enter *ctx)
 	return on_dup(ctx);
 }
 
-/* User space goes through what it knows of the process. */
+/* User space checks its known connections of the process. */
 static __always_inline void sweep(void *ctx, u64 id, u32 first, u32 last)
 {
 	u32 pid = id >> 32;
@@ -132,14 +133,14 @@ int svc_exit(void *ctx)
 	u32 pid = id >> 32;
 	bpf_map_delete_elem(&calls, &id);
 	bpf_map_delete_elem(&tls_threads, &id);
-	if (pid != (u32)id) /* a thread; the process ends with its first one */
+	if (pid != (u32)id) /* a thread; the process ends with its main thread */
 		return 0;
 	sweep(ctx, id, 0, ~0U);
 	bpf_map_delete_elem(&owners, &pid);
 	return 0;
 }
 
-/* Descriptors that close by themselves have done so. */
+/* Close-on-exec descriptors are closed by now. */
 SEC("tracepoint/sched/sched_process_exec")
 int svc_exec(void *ctx)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The beginning of a system call: its arguments are remembered, where they may matter at its end. */
+/* Start of a system call: stores its arguments if its end may need them. */
 #pragma once
 #include "syscalls-context.h"
 
@@ -55,8 +55,8 @@ static __always_inline int on_enter(struct enter *ctx, u8 direction, u8 kind, bo
 	return 0;
 }
 
-/* While a program of Linux 7 has lost the CPU the kernel leaves out its runs for other tasks there. So there are two of
- * each, one behind the other, and the second one finds that the first has done it, as nearly always. */
+/* While a program is preempted on Linux 7, the kernel skips its runs for other tasks on that CPU. So there are two
+ * of each in sequence, and the second nearly always finds that the first has run. */
 #define ON_ENTER_TWICE(syscall, body)                                                                                 \
 	SEC("tracepoint/syscalls/sys_enter_" #syscall)                                                                \
 	int svc_enter_##syscall(struct enter *ctx)                                                                    \
@@ -84,7 +84,7 @@ ON_ENTER(sendfile64, SENT, svc_syscall_call_kind_unseen, false, 0)
 
 ON_ENTER_TWICE(sendto, on_enter(ctx, SENT, svc_syscall_call_kind_buffer, true, 0, ctx->arguments[4]))
 
-/* struct msghdr, and struct mmsghdr, which begins with one, begin with the peer's address. */
+/* struct msghdr, and struct mmsghdr, which starts with one, start with the peer's address. */
 static __always_inline u64 name_of(u64 message)
 {
 	u64 name = 0;
@@ -95,7 +95,7 @@ static __always_inline u64 name_of(u64 message)
 ON_ENTER_TWICE(sendmsg, on_enter(ctx, SENT, svc_syscall_call_kind_message, true, 0, name_of(ctx->arguments[1])))
 ON_ENTER_TWICE(sendmmsg, on_enter(ctx, SENT, svc_syscall_call_kind_messages, true, 0, name_of(ctx->arguments[1])))
 
-/* Between two descriptors, of which one is a pipe. */
+/* Between two descriptors, one of which is a pipe. */
 SEC("tracepoint/syscalls/sys_enter_splice")
 int svc_enter_splice(struct enter *ctx)
 {
@@ -119,7 +119,7 @@ int svc_enter_splice(struct enter *ctx)
 	return 0;
 }
 
-/* Calls that make connections: `kind` tells which, `address` the other side's sockaddr. */
+/* Calls that create connections: `kind` is which, `address` the peer's sockaddr. */
 static __always_inline int on_enter_setup(struct enter *ctx, u8 kind, u64 count)
 {
 	u64 id = bpf_get_current_pid_tgid();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The end of a system call that moved bytes. */
+/* End of a system call that moved bytes. */
 #pragma once
 #include "syscalls-call.h"
 #include "syscalls-programs.h"
 
-/* The call that this thread comes back from, to be used once. */
+/* The call that this thread returns from; can be read once. */
 static __always_inline bool recall(struct svc_syscall_call *call, u64 id, s32 nr)
 {
 	struct svc_syscall_call *slot = bpf_map_lookup_elem(&calls, &id);
@@ -15,10 +15,10 @@ static __always_inline bool recall(struct svc_syscall_call *call, u64 id, s32 nr
 	return true;
 }
 
-/* Fills in the other side's end from a struct sockaddr of the caller. Its family; 0: it cannot be read. */
+/* Reads the peer's end from the caller's struct sockaddr. Returns its family; 0: not readable. */
 static __always_inline u32 read_peer(struct svc_syscall_connection *c, u64 name)
 {
-	u8 address[28]; /* struct sockaddr_in6; the port of sockaddr_in stands in the same place, its address at 4 */
+	u8 address[28]; /* struct sockaddr_in6; in sockaddr_in the port is at the same offset, the address at 4 */
 	__builtin_memset(address, 0, sizeof(address));
 	if (!name || read_user(address, 16, (void *)name))
 		return 0;
@@ -39,7 +39,7 @@ static __always_inline u32 read_peer(struct svc_syscall_connection *c, u64 name)
 	return family;
 }
 
-/* Lookups of names: datagrams to port 53 are a connection of their own protocol from the first. */
+/* Name lookups: datagrams to port 53 are a connection with a known protocol from the start. */
 static __always_inline bool make_resolver(struct svc_syscall_key key, u64 name, bool blocking)
 {
 	struct svc_syscall_settings *s = settings_of();
@@ -61,7 +61,7 @@ static __always_inline bool make_resolver(struct svc_syscall_key key, u64 name, 
 	return true;
 }
 
-/* Where the bytes of `w` go next. */
+/* Next program for the bytes of `w`. */
 static __always_inline void dispatch(void *ctx, struct work *w, struct svc_syscall_connection *c)
 {
 	w->taken = 0;
@@ -78,8 +78,8 @@ static __always_inline void dispatch(void *ctx, struct work *w, struct svc_sysca
 	bpf_tail_call(ctx, &stages, STAGE_PART);
 }
 
-/* What a call means whose bytes are no TLS, as far as that is looked for: whether its bytes are to be read. `known` is the
- * connection of its descriptor, if there is one. */
+/* Handles a call whose bytes are not TLS, as far as that is checked, and returns whether its bytes must be read.
+ * `known`: connection of its descriptor, if any. */
 static __always_inline bool has_bytes(struct exit *ctx, const struct svc_syscall_call *call, struct svc_syscall_key key,
 				      struct svc_syscall_connection **known)
 {
@@ -95,11 +95,11 @@ static __always_inline bool has_bytes(struct exit *ctx, const struct svc_syscall
 			    !c->inside && (call->count || call->kind != svc_syscall_call_kind_buffer);
 		if (failed)
 			c->error = -result;
-		if (failed || over) /* the server says no more */
+		if (failed || over) /* the server sends no more */
 			put_closed(ctx, c);
 		return false;
 	}
-	if (c && c->inside) /* it is read before it becomes ciphertext */
+	if (c && c->inside) /* it is read before it is encrypted */
 		return false;
 	if (call->kind == svc_syscall_call_kind_unseen && (!c || c->state == svc_syscall_state_unknown)) {
 		if (c)
@@ -135,7 +135,7 @@ static __always_inline void on_moved(struct exit *ctx, const struct svc_syscall_
 			pass_call(c, call, ctx->result);
 	} else if (may_be_tls) {
 		w->call = *call;
-		bpf_tail_call(ctx, &stages, STAGE_TLS); /* and from there to STAGE_REST */
+		bpf_tail_call(ctx, &stages, STAGE_TLS); /* which continues with STAGE_REST */
 		bpf_tail_call(ctx, &stages, STAGE_REST);
 	} else {
 		read_bytes(ctx, w, call, key, c);

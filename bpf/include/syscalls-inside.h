@@ -14,8 +14,8 @@ struct tls_slot {
 };
 MAP(tls_slots, BPF_MAP_TYPE_PERCPU_ARRAY, TLS_SLOTS, u32, struct tls_slot);
 
-/* Scratch that nobody on this CPU uses: a program at a function of user space may lose the CPU to another one. Whoever
- * finds that it is not alone takes the next, which needs no atomic operation with a result (Linux 5.12). */
+/* Scratch that is free on this CPU: a program at a user function may be preempted by another. A program that finds a
+ * slot in use takes the next, which needs no atomic operation with a result (Linux 5.12). */
 static __always_inline struct tls_slot *take_slot(void)
 {
 #pragma unroll
@@ -38,7 +38,8 @@ static __always_inline void give_slot(struct tls_slot *slot)
 	__sync_fetch_and_add(&slot->busy, -1);
 }
 
-/* The protocol of a call's first bytes, and from bit 8 on who sends such: in the order of the stages of other calls. */
+/* Protocol of a call's first bytes, and from bit 8 on who sends such bytes: in the order of the stages of other
+ * calls. */
 static __noinline int opening_of(struct head *h, u32 enabled)
 {
 	u32 others = enabled & ~BIT(http1);
@@ -56,7 +57,7 @@ static __noinline int opening_of(struct head *h, u32 enabled)
 	return found.protocol | found.opens << 8;
 }
 
-/* What the connection speaks inside. False: it is not known, or not followed. */
+/* Recognises the protocol inside TLS. False: unknown, or not followed. */
 static __noinline int recognise_inside(struct work *w, struct svc_syscall_connection *c)
 {
 	struct svc_syscall_settings *settings = settings_of();
@@ -80,14 +81,14 @@ static __noinline int recognise_inside(struct work *w, struct svc_syscall_connec
 	return 0;
 }
 
-/* Passes on the plaintext that `w` describes. */
+/* Reports the plaintext in `w`. */
 static __noinline int on_inside(void *ctx, struct work *w, struct svc_syscall_connection *c)
 {
 	if (c->state == svc_syscall_state_unknown && !recognise_inside(w, c))
 		return 0;
 	if (!begin(w, c))
 		return 0;
-	if (!w->base) /* GnuTLS goes on with what it kept of an interrupted call */
+	if (!w->base) /* GnuTLS continues with data kept from an interrupted call */
 		w->room = 0;
 #pragma unroll
 	for (int i = 0; i < PARTS_MAX; i++) {
@@ -113,7 +114,7 @@ static __noinline int on_inside(void *ctx, struct work *w, struct svc_syscall_co
 	return 0;
 }
 
-/* No TCP socket is near: a pipe, a socket of the host, a thread of its own for the ciphertext. */
+/* No related TCP socket: a pipe, a Unix socket, or a separate thread for the ciphertext. */
 static __always_inline void do_without_socket(void *ctx, const struct tls_key *of, struct tls_binding *s)
 {
 	struct svc_syscall_key key = { .pid = of->tgid };
@@ -125,7 +126,7 @@ static __always_inline void do_without_socket(void *ctx, const struct tls_key *o
 		bind(ctx, of->session, s, key, c);
 }
 
-/* What the thread received was the session's often enough. */
+/* Binds the connection from which the thread received data for the session often enough. */
 static __noinline int on_found(void *ctx, struct tls_key *of, struct tls_binding *s)
 {
 	struct svc_syscall_key key = { .pid = of->tgid, .fd = s->socket.fd };
@@ -133,7 +134,7 @@ static __noinline int on_found(void *ctx, struct tls_key *of, struct tls_binding
 	return 0;
 }
 
-/* A call of the library moved `bytes` of plaintext. */
+/* A library call moved `bytes` of plaintext. */
 static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_binding *s, struct tls_thread *t, u32 bytes)
 {
 	if (s->off)
@@ -162,13 +163,13 @@ static __noinline int on_plaintext(void *ctx, struct tls_key *of, struct tls_bin
 	w->time = time_of(direction == SENT ? t->time : 0);
 	w->left = bytes;
 	w->base = t->buffer;
-	w->first[2] = t->buffer; /* look() begins anew */
+	w->first[2] = t->buffer; /* resets look() */
 	on_inside(ctx, w, c);
 	give_slot(slot);
 	return 0;
 }
 
-/* The session is gone, and its address may be that of another one soon. Its connection ends with its descriptor. */
+/* The session was freed, and its address may be reused soon. Its connection ends with its descriptor. */
 static __noinline int forget_session(void *ctx, struct tls_key *of)
 {
 	struct tls_binding *s = bpf_map_lookup_elem(&tls_sessions, of);

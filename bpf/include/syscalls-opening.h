@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What a connection speaks, by the first bytes of a call; in stages, since one program may have 4,096 instructions. */
+/* Recognises the protocol of a connection by the first bytes of a call; in stages, as a program may have at most
+ * 4,096 instructions. */
 #pragma once
 #include "syscalls-parts.h"
 
@@ -26,7 +27,7 @@ static __always_inline int opens_http1(const struct head *h)
 	return target > ' ' && b[0] == 'C' && b[1] == 'O' && b[7] == ' ' ? OPENS_CLIENT : OPENS_NOT; /* CONNECT, 3.2.3 */
 }
 
-/* The first bytes of what may become a request line: clients may send it byte by byte. */
+/* First bytes of a possible request line: clients may send it byte by byte. */
 static __always_inline int may_open_http1(const struct head *h)
 {
 	if (h->joined || h->have > 4)
@@ -38,7 +39,7 @@ static __always_inline int may_open_http1(const struct head *h)
 	return h->bytes[0] ? OPENS_CLIENT : OPENS_NOT;
 }
 
-/* Fills w->head with the first bytes of the call, which stand in w->data. The cursor goes back to the first of them. */
+/* Fills w->head with the first bytes of the call, which are in w->data. Resets the cursor to the first of them. */
 static __always_inline void look(struct work *w, const struct svc_syscall_connection *c)
 {
 	struct head *h = &w->head;
@@ -52,7 +53,7 @@ static __always_inline void look(struct work *w, const struct svc_syscall_connec
 	rewind_to_first(w);
 }
 
-/* A connection that no accept, connect or look at the start has explained. */
+/* A connection without a known accept, connect or socket at the start. */
 static __always_inline struct svc_syscall_connection *make_joined(struct svc_syscall_key key)
 {
 	struct svc_syscall_connection made = { .joined = 1 };
@@ -62,7 +63,7 @@ static __always_inline struct svc_syscall_connection *make_joined(struct svc_sys
 	return bpf_map_lookup_elem(&connections, &key);
 }
 
-/* What this side is, by who sends what the call's bytes open with. 0: it cannot be told, or is not what is known. */
+/* Role of this side, by the sender of the call's first bytes. 0: unknown, or in conflict with the known role. */
 static __always_inline u8 role_by(const struct work *w, const struct svc_syscall_connection *c, u8 opens)
 {
 	u8 known = c ? c->role : svc_syscall_role_unknown;
@@ -73,12 +74,12 @@ static __always_inline u8 role_by(const struct work *w, const struct svc_syscall
 	return known && known != role ? svc_syscall_role_unknown : role;
 }
 
-/* The connection's protocol is recognised. Whether it is followed. */
+/* The protocol was recognised. Returns whether the connection is followed. */
 static __always_inline bool follows(struct work *w, struct svc_syscall_connection *c, u8 role, u8 protocol)
 {
 	c->role = role;
 	c->protocol = protocol;
-	/* The conventions know spans of databases, brokers and resolvers on the client's side only. */
+	/* The semantic conventions define spans of databases, brokers and resolvers only for clients. */
 	if (role == svc_syscall_role_server && protocol != svc_protocol_http1 && protocol != svc_protocol_http2) {
 		c->state = svc_syscall_state_off;
 		return false;

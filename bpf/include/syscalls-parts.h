@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The bytes of a call, in parts. Loops are unrolled, and what they remember stands in memory: so the verifier of 4.18
- * meets the same state at each turn and goes through the rest once. */
+/* The bytes of a call, in parts. Loops are unrolled with their state in memory, so the verifier of 4.18 sees equal
+ * states at each iteration and checks the rest once. */
 #pragma once
 #include "syscalls-record.h"
 
-/* The next buffer that has bytes. False: there is none, or it cannot be told. */
+/* The next buffer with bytes. False: there is none, or it is not readable. */
 static __always_inline bool next_buffer(struct work *w)
 {
 	u64 pair[2];
@@ -45,11 +45,11 @@ static __always_inline bool gather_one(struct work *w)
 	return true;
 }
 
-/* Copies on to w->data, from eight buffers at most. True: there may be more to copy. */
+/* Continues to copy to w->data, from at most eight buffers. True: there may be more to copy. */
 static __always_inline bool gather(struct work *w)
 {
 #pragma unroll
-	for (int i = 0; i < 16; i++) /* two steps for each */
+	for (int i = 0; i < 16; i++) /* two steps each */
 		if (!gather_one(w))
 			break;
 	forget();

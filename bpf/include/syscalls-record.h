@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Records of the back end "syscalls" on their way into the ring. */
+/* Writes records of the back end "syscalls" to the ring. */
 #pragma once
 #ifdef PERF
 #include "syscalls-maps.h"
@@ -14,7 +14,7 @@ static __always_inline void put(void *ctx, void *record, u64 size)
 {
 #ifdef PERF
 	long failed = bpf_perf_event_output(ctx, &ring, BPF_F_CURRENT_CPU, record, size);
-	if (failed == -ENOSPC) /* the buffer tells of it, also before Linux 5.1, where this is no failure */
+	if (failed == -ENOSPC) /* the buffer reports it, also before Linux 5.1, where this is not an error */
 		failed = 0;
 #else
 	u64 flags = BPF_RB_NO_WAKEUP;
@@ -38,7 +38,7 @@ static __always_inline void put(void *ctx, void *record, u64 size)
 		count(svc_counter_segments_lost);
 }
 
-/* What all segments of a call share. */
+/* Fields shared by all segments of a call. */
 static __always_inline void describe(struct svc_segment *segment, const struct svc_syscall_connection *c, u8 direction,
 				     u64 time)
 {
@@ -50,7 +50,7 @@ static __always_inline void describe(struct svc_segment *segment, const struct s
 	segment->connection = c->id;
 	segment->cgroup = bpf_get_current_cgroup_id();
 	segment->position = c->position[direction & 1] - c->from[direction & 1];
-	/* Both sides count alike, where both have seen the first byte. */
+	/* Both sides count equally if both saw the first byte. */
 	segment->sequence = c->joined || c->datagrams ? 0 : c->position[direction & 1] + 1;
 	segment->length = 0;
 	segment->captured = 0;
@@ -67,7 +67,7 @@ static __always_inline void describe(struct svc_segment *segment, const struct s
 	segment->protocol = c->protocol;
 }
 
-/* The connection ended: no bytes of it follow. That needs no scratch, so it is told even where there is none. */
+/* The connection ended: no bytes follow. Needs no scratch, so it is reported even without any. */
 static __always_inline void put_closed(void *ctx, struct svc_syscall_connection *c)
 {
 	struct svc_segment end = {};
@@ -79,7 +79,7 @@ static __always_inline void put_closed(void *ctx, struct svc_syscall_connection 
 	c->state = svc_syscall_state_off;
 }
 
-/* A number that its predecessor on this descriptor did not have: others have been made since. */
+/* A number that the predecessor on this descriptor did not have: others were assigned since. */
 static __always_inline u64 number_of(struct svc_syscall_key key)
 {
 	u64 turn = 0;

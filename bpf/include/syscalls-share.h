@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How owners share the room in the ring, as they do by share.h. The budget of spans is shared in user space, which reads
- * all calls of this back end. Only with a ring (Linux 5.8): what waits in a perf buffer cannot be asked. */
+/* How owners share the ring, as in share.h. The budget of spans is shared in user space, which reads all calls of
+ * this back end. Only with a ring (Linux 5.8): the fill level of a perf buffer is unknown. */
 #pragma once
 #include "syscalls-maps.h"
 #include "fair.h"
 
-/* Set before load: this kernel tells the groups around a process's own one (Linux 5.15). */
+/* Set before load: this kernel reports the ancestors of a process's group (Linux 5.15). */
 const volatile bool tells_ancestors;
 
-/* What owners and behind them groups have had of late. */
+/* Recent use by owners, then by groups. */
 MAP(shares, BPF_MAP_TYPE_ARRAY, OWNERS + GROUPS, u32, struct had);
 
-/* Number of the current process's owner, as svc_owner() of owner.h has it. Without the types of the kernel pods are not told
- * from each other but as parts of one group, and neither are users of a namespace from who made it. Where only a process's
- * own group is told, which users can make, all that one of them has is a group; root's groups are units and containers. */
+/* Number of the current process's owner, as svc_owner() in owner.h. Without kernel types, pods are only parts of one
+ * group, and users of a namespace are not attributed to its creator. If only a process's own group is reported,
+ * which users can create, all of a user's processes are one group; root's groups are units and containers. */
 static __always_inline u32 ring_owner(void)
 {
 	u64 user = (u32)bpf_get_current_uid_gid(), group, within;
@@ -29,7 +29,8 @@ static __always_inline u32 ring_owner(void)
 	return owner_number(group ? group : group_of_user(user), within + (user << 32));
 }
 
-/* Whether the current process may put a record into the ring, in which so much waits: more than a quarter of it. */
+/* Whether the current process may write a record to the ring, which has `waiting` unread bytes: more than a quarter
+ * of it. */
 static __always_inline bool has_room(u64 wakeup_bytes, u64 bytes, u64 waiting)
 {
 	u64 half = 2 * wakeup_bytes, left = waiting < 2 * half ? 2 * half - waiting : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* The programs that go on where an exit ended. */
+/* Programs that continue after an exit. */
 #pragma once
 #include "syscalls-exit.h"
 #include "syscalls-opening.h"
 
-/* The bytes of one more message of the same call. */
+/* Bytes of the next message of the same call. */
 static __always_inline void next_message(void *ctx, struct work *w)
 {
 	u64 message = w->message;
@@ -17,7 +17,7 @@ static __always_inline void next_message(void *ctx, struct work *w)
 		dispatch(ctx, w, c);
 }
 
-/* A call of a thread that uses TLS, which is none of TLS itself. */
+/* A call of a thread that uses TLS, but not for TLS. */
 static __always_inline int on_rest(struct exit *ctx)
 {
 	struct work *w = work_of();
@@ -79,7 +79,7 @@ static __always_inline bool skip_one(struct work *w)
 	return true;
 }
 
-/* What is not captured, with its end where that lies in one buffer. */
+/* Bytes that are not captured, and their end if it is in one buffer. */
 static __always_inline int on_end(void *ctx)
 {
 	struct work *w = work_of();
@@ -132,7 +132,7 @@ int svc_look(void *ctx)
 	return ended(on_look(ctx));
 }
 
-/* No stage has recognised the call. */
+/* No stage recognised the call. */
 static __always_inline int not_recognised(struct work *w)
 {
 	struct svc_syscall_connection *c = bpf_map_lookup_elem(&connections, &w->key);

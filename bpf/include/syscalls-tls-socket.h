@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which connection the session of a TLS library belongs to, by the system calls of its thread. From then on plaintext
- * stands for the connection's bytes: `inside` names the session. */
+/* Finds the connection of a TLS library's session by the system calls of its thread. From then on plaintext replaces
+ * the connection's bytes: `inside` is the session. */
 #pragma once
 #include "syscalls-call.h"
 #include "syscalls-opening.h"
 
 MAP(tls_sessions, BPF_MAP_TYPE_LRU_HASH, 16384, struct tls_key, struct tls_binding);
 
-/* Of a thread in a system call. */
+/* Registers of a thread in a system call. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct pt_regs___stack {
 	unsigned long sp;
 };
 #pragma clang attribute pop
 
-/* Whether the thread has left its call of the library without a return (longjmp, an exception), as far as it can be told:
- * before Linux 5.15 only by its next call of the library. */
+/* Whether the thread left its library call without a return (longjmp, an exception), as far as known: before Linux
+ * 5.15 only at its next library call. */
 static __always_inline bool has_left(const struct tls_thread *t)
 {
 	unsigned long sp = 0;
@@ -26,7 +26,7 @@ static __always_inline bool has_left(const struct tls_thread *t)
 	return sp > t->frame;
 }
 
-/* The TLS record that the call's bytes begin with, as record_of() has it. */
+/* TLS record at the start of the call's bytes, as from record_of(). */
 static __always_inline u32 record_at(struct exit *ctx, struct work *w)
 {
 	u64 buffer[2];
@@ -42,13 +42,13 @@ static __always_inline u32 record_at(struct exit *ctx, struct work *w)
 	return record_of(head);
 }
 
-/* The connection is the session's. What was read of it before TLS began is over. */
+/* Binds the connection to the session. Data from before the start of TLS ends here. */
 static __always_inline void bind(void *ctx, u64 session, struct tls_binding *s, struct svc_syscall_key key,
 				 struct svc_syscall_connection *c)
 {
 	if (c->state == svc_syscall_state_followed)
 		put_closed(ctx, c);
-	if (c->protocol) /* user space knows its number by what it was taken for */
+	if (c->protocol) /* user space knows its number with the previous protocol */
 		c->id = number_of(key);
 	c->inside = session;
 	c->state = svc_syscall_state_unknown;
@@ -64,14 +64,14 @@ static __always_inline void bind(void *ctx, u64 session, struct tls_binding *s, 
 	s->known = 1;
 }
 
-/* The session that the connection is of, if there is one still. */
+/* Session of the connection, if it still exists. */
 static __always_inline struct tls_binding *inside_of(const struct svc_syscall_connection *c, u32 pid)
 {
 	struct tls_key key = { .session = c->inside, .tgid = pid };
 	return c->inside ? bpf_map_lookup_elem(&tls_sessions, &key) : 0;
 }
 
-/* The program carries the ciphertext itself, and its calls agree on this connection. It is not taken from another session:
+/* The program carries the ciphertext itself, and its calls agree on this connection. Not taken from another session:
  * that may be TLS inside TLS. */
 static __always_inline void bind_carried(void *ctx, u64 session, struct tls_binding *s, struct svc_syscall_key key)
 {
@@ -82,7 +82,7 @@ static __always_inline void bind_carried(void *ctx, u64 session, struct tls_bind
 		s->votes = 0;
 }
 
-/* A call of a descriptor inside a call of the library. True: of ciphertext. */
+/* A call on a descriptor inside a library call. True: with ciphertext. */
 static __always_inline bool on_nested(struct exit *ctx, struct work *w, struct tls_thread *t, struct svc_syscall_key key)
 {
 	struct tls_key of = { .session = t->session, .tgid = key.pid };
@@ -91,7 +91,8 @@ static __always_inline bool on_nested(struct exit *ctx, struct work *w, struct t
 	if (!s)
 		return false;
 	if (!c || !s->known || c->inside != of.session || c->id != s->socket.connection) {
-		/* The library may call others: to look up whether a certificate was revoked, or by a callback that logs. */
+		/* The library may call other sockets: to check a certificate's revocation, or in a callback that
+		 * logs. */
 		u32 record = record_at(ctx, w);
 		if (!record)
 			return false;
@@ -102,7 +103,7 @@ static __always_inline bool on_nested(struct exit *ctx, struct work *w, struct t
 		if (!c)
 			return false;
 		struct tls_binding *outer = inside_of(c, key.pid);
-		if (outer && c->inside != of.session) /* TLS inside TLS, to a proxy: what is inside is what is read */
+		if (outer && c->inside != of.session) /* TLS inside TLS, to a proxy: only the inner one is read */
 			outer->off = 1;
 		if (s->begun || s->known)
 			__builtin_memset(s, 0, sizeof(*s));
@@ -114,7 +115,7 @@ static __always_inline bool on_nested(struct exit *ctx, struct work *w, struct t
 	return true;
 }
 
-/* A call of a thread that uses TLS, outside of the library. True: of ciphertext. */
+/* A call of a thread that uses TLS, outside the library. True: with ciphertext. */
 static __always_inline bool on_carried(struct exit *ctx, struct work *w, struct tls_thread *t, struct svc_syscall_key key)
 {
 	bool receives = w->call.direction == RECEIVED;

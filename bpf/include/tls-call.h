@@ -1,39 +1,39 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Calls of TLS libraries, and what they tell of the socket that a session belongs to: the same for all back ends.
- * "session" is the library's object, SSL of OpenSSL or gnutls_session_t.
+/* Calls of TLS libraries, and how they determine the socket of a session: the same for all back ends. "session" is the
+ * library's object, SSL of OpenSSL or gnutls_session_t.
  *
- * As a rule the library calls the socket, on the thread that called the library. A program may also carry the
- * ciphertext itself, as Node.js and Python's asyncio do: then the session belongs to the socket that the thread
- * received from right before, or sends to right after, when two such sights agree. What cannot be told so is passed
- * over: plaintext is never given to a socket that may be another's.
+ * Usually the library calls the socket, on the thread that called the library. A program may also carry the ciphertext
+ * itself, as Node.js and Python's asyncio do: then the session belongs to the socket that the thread received from right
+ * before, or sends to right after, once two such sights agree. Sessions that cannot be assigned are skipped: plaintext is
+ * never attributed to a socket that may be another's.
  *
- * To be included behind the back end's `struct tls_sight`: what a socket call showed of its socket. It has `length` and
- * `type` of the TLS record that came or went, and SEEN(sight) is the connection's number, 0 for none. */
+ * Include after the back end's `struct tls_sight`, which describes the socket of a socket call. It has `length` and `type`
+ * of the TLS record that was sent or received, and SEEN(sight) is the connection's number, 0 for none. */
 #pragma once
 
-#define TLS_SLOTS 3         /* programs on one CPU that may have been interrupted by another */
-#define TLS_FOREIGN_MAX 8   /* calls that were not recognised, after which a session is given up */
+#define TLS_SLOTS 3         /* programs on one CPU that may interrupt each other */
+#define TLS_FOREIGN_MAX 8   /* unrecognised calls before a session is given up */
 #define TLS_FOREIGN_JOINED 64
 #define RECORD_MAX 16384    /* plaintext of a TLS record (RFC 8446, 5.1) */
-#define TLS_DARK_MAX 8      /* calls with plaintext after which a session does without a socket */
-#define TLS_DEEPER_MAX 16   /* calls inside another one, after which that one has been left without a return */
+#define TLS_DARK_MAX 8      /* calls with plaintext before a session is read without a socket */
+#define TLS_DEEPER_MAX 16   /* calls inside another one, after which the outer one counts as left without a return */
 #define AMBIGUOUS 1
 
 enum { RECORD_FIRST = 20, RECORD_HANDSHAKE = 22, RECORD_DATA = 23 };
 
-/* What a probed function does. */
+/* Purpose of a probed function. */
 enum svc_tls_function {
-	svc_tls_function_read,      /* (session, buffer, size), returns how many */
+	svc_tls_function_read,      /* (session, buffer, size), returns the number of bytes */
 	svc_tls_function_write,
-	svc_tls_function_read_ex,   /* (session, buffer, size, size_t *how many), returns 1 */
+	svc_tls_function_read_ex,   /* (session, buffer, size, size_t *number of bytes), returns 1 */
 	svc_tls_function_write_ex,
 	svc_tls_function_handshake, /* (session) */
-	svc_tls_function_free,      /* (session): it is gone */
+	svc_tls_function_free,      /* (session): it is freed */
 	svc_tls_function_count,
 };
 SVC_EXPORT(enum, svc_tls_function);
 
-/* Registers at a function's start and return, by the calling conventions of System V and of Arm; as ptrace(2) has them. */
+/* Registers at a function's start and return, by the calling conventions of System V and Arm; as in ptrace(2). */
 #if defined(__TARGET_ARCH_x86)
 struct call_registers {
 	u64 others[10], ax, cx, dx, si, di, orig_ax, ip, cs, flags, sp;
@@ -42,7 +42,7 @@ struct call_registers {
 #define CALL_ARG1(regs) ((regs)->si)
 #define CALL_ARG3(regs) ((regs)->cx)
 #define CALL_RESULT(regs) ((regs)->ax)
-#define RETURN_POPS 8 /* bytes between the stack pointer at the start and at the return */
+#define RETURN_POPS 8 /* difference of the stack pointer between start and return */
 #elif defined(__TARGET_ARCH_arm64)
 struct call_registers {
 	u64 regs[31], sp;
@@ -60,36 +60,36 @@ struct tls_key {
 	u32 pad;
 };
 
-/* Of a thread that uses TLS. */
+/* State of a thread that uses TLS. */
 struct tls_thread {
-	u64 session;  /* inside a call with it; 0: outside */
+	u64 session;  /* of the current library call; 0: none */
 	u64 frame;    /* stack pointer at the call */
 	u64 buffer;
-	u64 count_at; /* where the call puts how many bytes it moved */
-	u64 time;     /* the call's beginning */
+	u64 count_at; /* where the call stores the number of bytes moved */
+	u64 time;     /* start of the call */
 	u8 function;
-	u8 nested;    /* the library called a socket meanwhile */
+	u8 nested;    /* the library called a socket during the call */
 	u8 deeper;
 	u8 pad;
 	u32 wrote_bytes; /* of the first write of `wrote`, 0: no plaintext */
-	u64 wrote;       /* session that left ciphertext to be sent by the thread; AMBIGUOUS: more than one did */
-	struct tls_sight received; /* the thread's last receipt, until a session is given it */
+	u64 wrote;       /* session with ciphertext that the thread must send; AMBIGUOUS: more than one */
+	struct tls_sight received; /* the thread's last receipt, until assigned to a session */
 };
 
-/* What is known of a session's socket. */
+/* Known facts about a session's socket. */
 struct tls_binding {
-	struct tls_sight socket; /* it, or what seems to be it */
+	struct tls_sight socket; /* the socket, or the candidate */
 	u8 votes;      /* sights that agree */
-	u8 known;      /* the socket is */
-	u8 confirmed;  /* sights whose record has the very length of the plaintext; all it takes where the library calls */
-	u8 handshake;  /* seen from its beginning on */
+	u8 known;      /* the socket is certain */
+	u8 confirmed;  /* sights with exactly the plaintext's length; 2 (enough) if the library calls the socket */
+	u8 handshake;  /* seen from its start */
 	u8 begun;
 	u8 dark;       /* calls with plaintext, without a socket */
-	u8 off;        /* nothing of it is read any more */
+	u8 off;        /* nothing more is read */
 	u8 pad;
 };
 
-/* The TLS record that begins with these five bytes: its type, and its length from bit 8 on. 0: none. */
+/* TLS record that starts with these five bytes: its type, and its length from bit 8 on. 0: none. */
 static __always_inline u32 record_of(const u8 *head)
 {
 	u32 type = head[0], length = BE16(head + 3);
@@ -98,8 +98,8 @@ static __always_inline u32 record_of(const u8 *head)
 	return type | length << 8;
 }
 
-/* A call begins. False: it is one of another call, TLS inside TLS, to a proxy: what is inside is what the outer call was
- * given. */
+/* Starts a call. False: it belongs to another call, TLS inside TLS to a proxy: the outer call's data is what is
+ * read. */
 static __always_inline bool call_begins(struct tls_thread *t, const struct call_registers *regs, u32 function)
 {
 	u64 frame = regs->sp;
@@ -116,7 +116,7 @@ static __always_inline bool call_begins(struct tls_thread *t, const struct call_
 	return true;
 }
 
-/* Whether this is the return of the call that began. */
+/* Whether this is the return of the started call. */
 static __always_inline bool call_returns(const struct tls_thread *t, const struct call_registers *regs)
 {
 	return t->session && regs->sp == t->frame + RETURN_POPS;
@@ -127,7 +127,7 @@ static __always_inline u32 direction_of(const struct tls_thread *t, u32 read, u3
 	return t->function == svc_tls_function_write || t->function == svc_tls_function_write_ex ? write : read;
 }
 
-/* Bytes of plaintext that the call moved. */
+/* Plaintext bytes that the call moved. */
 static __always_inline u32 call_moved(const struct tls_thread *t, const struct call_registers *regs)
 {
 	u32 function = t->function;
@@ -143,11 +143,12 @@ static __always_inline u32 call_moved(const struct tls_thread *t, const struct c
 	return moved > 0 ? moved : 0;
 }
 
-/* The session moved ciphertext that its program carries, and this socket may have been the one. `bytes`: plaintext of
- * that record, 0 where it is not known. True: it has been seen often enough to be the session's. */
+/* The session moved ciphertext that its program carries, possibly over this socket. `bytes`: plaintext of that
+ * record, 0 if unknown. True: seen often enough to bind the socket. */
 static __always_inline bool observe(struct tls_binding *s, const struct tls_sight *sight, u32 bytes)
 {
-	/* What protection adds: an authentication tag, with the content's type (TLS 1.3) or an explicit nonce (AES in 1.2) */
+	/* Overhead of protection: an authentication tag, with the content type (TLS 1.3) or an explicit nonce (AES
+	 * in 1.2). */
 	u32 added = sight->length - bytes;
 	bool exact = bytes && sight->type == RECORD_DATA && (added == 16 || added == 17 || added == 24);
 	if (s->known) {
@@ -155,7 +156,7 @@ static __always_inline bool observe(struct tls_binding *s, const struct tls_sigh
 			return false;
 		if (SEEN(&s->socket) == SEEN(sight))
 			s->confirmed++;
-		else /* it was another's */
+		else /* it belonged to another session */
 			s->off = true;
 		return false;
 	}
@@ -169,13 +170,13 @@ static __always_inline bool observe(struct tls_binding *s, const struct tls_sigh
 	return s->votes >= 2;
 }
 
-/* The call has returned, and the library called no socket in it: what the thread received right before was for the
- * session, and what it sends next may be of it. True as observe() says. */
+/* The call returned without a socket call in it: the thread's last receipt was for the session, and its next send
+ * may be from it. Returns as observe() does. */
 static __always_inline bool call_carried(struct tls_thread *t, struct tls_binding *s, u64 session, bool writes, u32 bytes)
 {
 	u32 record = bytes < RECORD_MAX ? bytes : RECORD_MAX;
 	bool found = false;
-	/* a write may be what ends the handshake, by what was received for it */
+	/* a write may complete the handshake, with data received for it */
 	if ((!writes || t->received.type != RECORD_DATA) && SEEN(&t->received)) {
 		found = observe(s, &t->received, writes ? 0 : record);
 		SEEN(&t->received) = 0;

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* How owners share the tables of TLS sessions. The kernel lets go those that were used longest ago: were new ones not
- * bounded, whoever calls with ever other sessions would take the others' while they wait for an answer. */
+/* How owners share the tables of TLS sessions. The kernel evicts the least recently used: without a limit on new
+ * ones, an owner that keeps creating sessions would evict those of others while they wait for a response. */
 #pragma once
 #include "fair.h"
 
 #define TLS_SESSIONS 16384
-#define TLS_NEW (TLS_SESSIONS / 2) /* new ones that have not ended, of which half is forgotten in 2^32 ns: a table lasts for 17 seconds */
+#define TLS_NEW (TLS_SESSIONS / 2) /* half of the new, open ones is forgotten every 2^32 ns: a table lasts for 17 seconds */
 #define TLS_TICK_SHIFT 32
 
-/* New sessions of late: of owners, of groups, of all. */
+/* Recent new sessions: by owner, by group, total. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, OWNERS + GROUPS + 1);
@@ -16,7 +16,7 @@ struct {
 	__type(value, struct had);
 } tls_shares SEC(".maps");
 
-/* CPUs that gave back the last one at once took one too many. */
+/* CPUs that concurrently returned the last one subtracted one too many. */
 static __always_inline void forgive(struct had *had)
 {
 	if ((s32)had->amount < 0)
@@ -33,7 +33,7 @@ static __always_inline void give_place(u32 of)
 	forgive(had);
 }
 
-/* A session of the owner has left the table: it takes nobody's place. */
+/* A session of the owner left the table and frees its place. */
 static __always_inline void session_ended(u32 owner)
 {
 	owner &= OWNER_MASK;

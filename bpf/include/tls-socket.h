@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which socket the session of a TLS library belongs to, by the sockets' own hooks. */
+/* Finds the socket of a TLS library's session by the hooks of the sockets. */
 #pragma once
 #include "stream.h"
 
-/* A socket as one of its calls showed it. */
+/* A socket as seen in one of its calls. */
 struct tls_sight {
 	struct identity id; /* connection 0: none */
-	u32 length;         /* of the TLS record that came or went */
-	u8 type;            /* of it */
-	u8 role;            /* as that of struct conn */
+	u32 length;         /* of the TLS record that was sent or received */
+	u8 type;            /* of the record */
+	u8 role;            /* as in struct conn */
 	u8 blocking;
 	u8 pad;
 };
@@ -16,7 +16,7 @@ struct tls_sight {
 
 #include "tls-call.h"
 
-/* Whether anything is attached. Without it a socket call costs one look at this. */
+/* Whether anything is attached. Otherwise a socket call only checks this. */
 u32 tls_attached __attribute__((aligned(64)));
 
 struct tls_session {
@@ -43,7 +43,7 @@ static const struct tls_session tls_session_zero;
 
 struct tls_socket {
 	struct tls_key key;
-	u32 streamed; /* user space knows of it */
+	u32 streamed; /* user space knows it */
 	u32 pad;
 };
 
@@ -55,7 +55,7 @@ struct {
 	__type(value, struct tls_socket);
 } tls_sockets SEC(".maps");
 
-/* Processes whose plaintext is not to be read, by thread group id. Written by the agent. */
+/* Processes whose plaintext must not be read, by thread group id. Written by the agent. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
@@ -84,15 +84,15 @@ struct {
 	__type(value, struct part);
 } tls_parts SEC(".maps");
 
-/* Of a thread in a system call. */
+/* Registers of a thread in a system call. */
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 struct pt_regs___stack {
 	unsigned long sp;
 };
 #pragma clang attribute pop
 
-/* A slot of scratch that nobody on this CPU uses: a program at a function of user space may lose the CPU to another one.
- * Returns its number, TLS_SLOTS for none. */
+/* A scratch slot that is free on this CPU: a program at a user function may be preempted by another. Returns its
+ * number, or TLS_SLOTS for none. */
 static __always_inline u32 take_slot(void)
 {
 	for (u32 i = 0; i < TLS_SLOTS; i++) {
@@ -109,7 +109,7 @@ static __always_inline void give_slot(struct tls_slot *slot)
 	__sync_lock_test_and_set(&slot->busy, 0);
 }
 
-/* Tells user space that nothing more comes of a connection. */
+/* Reports the end of a connection. */
 static __noinline int tell_end(u64 connection, u16 error)
 {
 	u32 number = take_slot();
@@ -131,7 +131,7 @@ static __always_inline bool same_socket(const struct tls_session *s, u64 cookie)
 	return s->binding.known && (s->binding.socket.id.connection & ~DEEP_INSIDE) == (cookie | INSIDE);
 }
 
-/* The socket is the session's. */
+/* Binds the socket to the session. */
 static __noinline int bind(struct tls_key *key, struct tls_session *s)
 {
 	u64 cookie = s->binding.socket.id.connection & COOKIE;
@@ -145,7 +145,7 @@ static __noinline int bind(struct tls_key *key, struct tls_session *s)
 	return 0;
 }
 
-/* A socket that the library called for the session. It is the session's, whatever was thought before. */
+/* Binds a socket that the library called for the session, overriding earlier assumptions. */
 static __noinline int adopt(struct tls_key *key, struct tls_session *s, struct tls_sight *sight)
 {
 	struct tls_binding *binding = &s->binding;
@@ -159,7 +159,7 @@ static __noinline int adopt(struct tls_key *key, struct tls_session *s, struct t
 	return bind(key, s);
 }
 
-/* Ciphertext is nobody's request, and what was read before TLS began in the connection is over. */
+/* Ciphertext contains no requests; data from before the start of TLS ends here. */
 static __always_inline void leave_alone(struct conn *c, u64 cookie)
 {
 	if (!c)
@@ -170,7 +170,7 @@ static __always_inline void leave_alone(struct conn *c, u64 cookie)
 		c->mode = OFF;
 }
 
-/* The TLS record that the socket call's bytes begin with: its type, and its length from bit 8 on. 0: none. */
+/* TLS record at the start of the socket call's bytes: its type, and its length from bit 8 on. 0: none. */
 static __noinline u32 record_at(u32 bytes)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
@@ -216,7 +216,7 @@ static __noinline int fill_sight(struct tls_sight *sight, struct sock *sk, struc
 	return 0;
 }
 
-/* A socket call inside a call of the library. */
+/* A socket call inside a library call. */
 static __noinline int on_nested(struct sock *sk, struct conn *c, struct tls_thread *t, u32 bytes)
 {
 	struct tls_key key = { .session = t->session, .tgid = bpf_get_current_pid_tgid() >> 32 };
@@ -225,7 +225,8 @@ static __noinline int on_nested(struct sock *sk, struct conn *c, struct tls_thre
 	if (!s)
 		return 0;
 	if (!same_socket(s, cookie)) {
-		/* The library may call others: to look up whether a certificate was revoked, or by a callback that logs. */
+		/* The library may call other sockets: to check a certificate's revocation, or in a callback that
+		 * logs. */
 		u32 record = record_at(bytes);
 		if (!record)
 			return 0;
@@ -239,7 +240,7 @@ static __noinline int on_nested(struct sock *sk, struct conn *c, struct tls_thre
 	return 0;
 }
 
-/* A socket call of a thread that uses TLS, outside of the library. */
+/* A socket call of a thread that uses TLS, outside the library. */
 static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thread *t, u32 direction, u32 bytes)
 {
 	u64 wrote = t->wrote;
@@ -279,7 +280,7 @@ static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thr
 	return 0;
 }
 
-/* To be called for each call that moved bytes over a TCP socket, before anything else may return: `c` if there is one. */
+/* Must be called for each call that moved bytes over a TCP socket, before any other return: `c` if there is one. */
 static __always_inline void tls_nested(struct sock *sk, struct conn *c, int direction, int bytes)
 {
 	if (!tls_attached || bytes <= 0)
@@ -297,7 +298,7 @@ static __always_inline void tls_nested(struct sock *sk, struct conn *c, int dire
 		on_carried(sk, c, t, direction, bytes);
 }
 
-/* To be called when a socket has come to its end. */
+/* Must be called at the end of a socket. */
 static __always_inline void tls_closed(struct sock *sk)
 {
 	if (!tls_attached)

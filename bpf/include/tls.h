@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What goes inside TLS, seen where programs hand it to their library and get it from there: OpenSSL and GnuTLS. No key
- * is needed, and none is read. */
+/* Reads inside TLS: at the functions where programs exchange plaintext with their library, OpenSSL and GnuTLS. Keys
+ * are neither needed nor read. */
 #pragma once
 #include "tls-socket.h"
 #include "share.h"
 #include "tls-share.h"
 
-/* The session is gone, and its address may be that of another one soon. */
+/* The session was freed, and its address may be reused soon. */
 static __noinline int forget_session(struct tls_key *key)
 {
 	struct tls_session *s = bpf_map_lookup_elem(&tls_sessions, key);
@@ -22,13 +22,13 @@ static __noinline int forget_session(struct tls_key *key)
 	return 0;
 }
 
-/* Bytes that are not passed on. */
+/* Bytes that are not reported. */
 static __always_inline void pass_over(struct tls_session *s, u32 direction, u32 bytes)
 {
 	s->follow.position[direction & 1] += bytes;
 }
 
-/* HTTP/1 is told by its first line, as elsewhere; inside TLS user space frames it. */
+/* HTTP/1 is recognised by its first line, as elsewhere; inside TLS it is framed in user space. */
 static __noinline int recognise_inside(struct work *w, struct tls_session *s, struct part *p)
 {
 	struct stream_state *f = &s->follow;
@@ -47,7 +47,7 @@ static __noinline int recognise_inside(struct work *w, struct tls_session *s, st
 	return recognise(w, f, &s->binding.socket.id, p, s->binding.socket.role);
 }
 
-/* Plaintext of a session whose protocol is to be told, or is known. */
+/* Plaintext of a session with a known protocol, or to be recognised. */
 static __noinline int on_inside(struct work *w, struct tls_session *s, struct part *p)
 {
 	struct stream_state *f = &s->follow;
@@ -64,12 +64,12 @@ static __noinline int on_inside(struct work *w, struct tls_session *s, struct pa
 		struct identity *id = &s->binding.socket.id;
 		bool server = f->flags & SVC_SEGMENT_SERVER;
 		if (server && f->protocol != svc_protocol_http1 && f->protocol != svc_protocol_http2) {
-			/* as without TLS: of others the conventions know the client's side */
+			/* as without TLS: conventions for other protocols cover only clients */
 			f->off = true;
 			return 0;
 		}
 		s->port = server ? id->local_port : id->peer_port;
-		if (f->position[RX] | f->position[TX]) /* something was passed over */
+		if (f->position[RX] | f->position[TX]) /* bytes were skipped before */
 			f->flags |= SVC_SEGMENT_JOINED;
 		f->position[RX] = 0;
 		f->position[TX] = 0;
@@ -87,7 +87,7 @@ static __noinline int on_inside(struct work *w, struct tls_session *s, struct pa
 	return svc_follow(w, f, &s->binding.socket.id, p, sequence);
 }
 
-/* A call of the library moved `bytes` of plaintext. */
+/* A library call moved `bytes` of plaintext. */
 static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u64 buffer, u32 bytes, u32 direction)
 {
 	struct stream_state *f = &s->follow;
@@ -99,7 +99,7 @@ static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u
 			pass_over(s, direction, bytes);
 			return 0;
 		}
-		/* No TCP socket is near: a pipe, a socket of the host, a thread of its own for the ciphertext. */
+		/* No related TCP socket: a pipe, a Unix socket, or a separate thread for the ciphertext. */
 		binding->socket = tls_session_zero.binding.socket;
 		binding->socket.id.connection = INSIDE | WITHOUT_SOCKET | (((u64)key->tgid << 32 ^ key->session) & (WITHOUT_SOCKET - 1));
 		binding->known = 1;
@@ -121,7 +121,7 @@ static __noinline int on_plaintext(struct tls_key *key, struct tls_session *s, u
 	w->direction = direction;
 	w->left = bytes;
 	w->base = buffer;
-	w->segment = buffer ? bytes : 0; /* GnuTLS goes on with what it kept of an interrupted call */
+	w->segment = buffer ? bytes : 0; /* GnuTLS continues with data kept from an interrupted call */
 	w->iov = 0;
 	w->iov_left = 0;
 	w->now = 0;

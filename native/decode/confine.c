@@ -16,9 +16,9 @@
 
 #define NOBODY 65534
 #define MEMORY_BYTES (64ul * 1024 * 1024)
-// More than expansions on the stack may take: see demangle.c.
+// More than stack-allocated expansions may take: see demangle.c.
 #define STACK_BYTES (16ul * 1024 * 1024)
-// Of its whole life: it is started again then.
+// Of its whole life: it is restarted afterwards.
 #define CPU_SECONDS 60
 #define MOST_DESCRIPTORS 65536
 
@@ -40,11 +40,11 @@ static void close_others(void)
 
 static void limit(int what, rlim_t most)
 {
-	// Where an operator's filter of system calls refuses it, the others hold.
+	// If an operator's seccomp filter rejects it, the other measures remain.
 	setrlimit(what, &(struct rlimit){ most, most });
 }
 
-// Another user where it may choose; no capability in any case.
+// Another user if permitted; no capability in any case.
 static bool drop_privileges(void)
 {
 	struct __user_cap_header_struct version = { _LINUX_CAPABILITY_VERSION_3, 0 };
@@ -60,12 +60,12 @@ static bool drop_privileges(void)
 
 #define LOAD(field) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
 #define LOW_HALF(argument) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[argument]))
-// Where the value loaded is not this one, so many instructions are left out.
+// Skips this many instructions unless the loaded value equals this one.
 #define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (value), 0, (skip))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 #define KILL BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 #define ALLOW_CALL(number) UNLESS((number), 1), ALLOW
-// Of the first argument only the low half says anything: descriptors and timers are ints.
+// Only the low half of the first argument matters: descriptors and timers are ints.
 #define ALLOW_CALL_WITH(number, first) UNLESS((number), 4), LOW_HALF(0), UNLESS((first), 1), ALLOW, KILL
 
 static bool filter_calls(void)
@@ -82,7 +82,7 @@ static bool filter_calls(void)
 		KILL,
 	};
 	struct sock_fprog program = { sizeof(filter) / sizeof(filter[0]), filter };
-	// prctl and not seccomp(2), which fewer filters around this process know.
+	// prctl instead of seccomp(2), which fewer outer filters allow.
 	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
 }
 

@@ -3,8 +3,8 @@
 
 #include <stdbool.h>
 
-// Gives up all that the program does not need: from then on it may read its input, write its output, measure its time and
-// end. False: the kernel refuses what must not be missing.
+// Drops all privileges that the program does not need: from then on it may only read its input, write its output,
+// measure its time and exit. False: the kernel rejected a mandatory measure.
 bool confine(void);
 
 #endif

@@ -1,4 +1,4 @@
-// C++ names as people write them (Itanium C++ ABI 5.1), by libiberty.
+// Demangles C++ names (Itanium C++ ABI 5.1) with libiberty.
 #include "decode.h"
 
 #include <setjmp.h>
@@ -7,10 +7,10 @@
 
 #include <libiberty/demangle.h>
 
-// Of the tree of a name, in which a part stands as often as it is used: few nodes write less than a byte.
+// Limit of a name's tree, with shared parts counted at each use: few nodes produce less than a byte.
 #define MAX_NODES (2 * MAX_DEMANGLED)
-// The library takes 16 bytes of the stack for each template in each scope of a name: so many are 4 MiB. Names that
-// people wrote have some thousand.
+// The library takes 16 bytes of stack for each template in each scope of a name: this limit is 4 MiB. Names in real
+// code have some thousand.
 #define MAX_SCOPED_TEMPLATES (256 * 1024)
 #define STYLE (DMGL_PARAMS | DMGL_ANSI)
 
@@ -21,13 +21,13 @@ struct written {
 };
 
 struct measure {
-	// How many nodes there may still be.
+	// Remaining nodes.
 	int room;
 	int templates;
 	int scopes;
 };
 
-// A few bytes of a hostile name can stand for terabytes. The library holds no memory of its own while it writes.
+// A few bytes of a hostile name can expand to terabytes. The library holds no memory of its own while it writes.
 static void on_text(const char *text, size_t length, void *data)
 {
 	struct written *name = data;
@@ -37,8 +37,8 @@ static void on_text(const char *text, size_t length, void *data)
 	name->length += length;
 }
 
-// Counts nodes, each as often as it is used: no less than the library counts before it takes its stack. False: there are
-// too many. The library walks all of them, without writing, for each expansion of a parameter pack.
+// Counts nodes at each use: at least as many as the library counts before it allocates stack. False: above the limit.
+// The library walks all of them, without writing, for each expansion of a parameter pack.
 static bool measured(const struct demangle_component *node, struct measure *measure)
 {
 	if (node == NULL)
@@ -92,7 +92,7 @@ size_t demangle(const char *mangled, size_t length, char text[MAX_DEMANGLED])
 	struct written name = { .text = text };
 	void *memory = NULL;
 	volatile bool written = false;
-	// The library does not bound its own recursion where the tree is asked for; the name does.
+	// The library does not limit its own recursion when building the tree; the name's length does.
 	if (length >= MAX_MANGLED)
 		return 0;
 	struct demangle_component *tree = cplus_demangle_v3_components(mangled, STYLE, &memory);

@@ -1,7 +1,7 @@
-// svc-decode: reads for the agent what only libraries in C can read, in a process that has nothing to lose. Names of C++
-// functions and packed tables of symbols come from programs of any user; these libraries have had faults, and will.
+// svc-decode: runs C decoding libraries for the agent, in a process without privileges. C++ names and compressed symbol
+// tables come from programs of any user; these libraries have had faults, and will again.
 //
-// Statuses: 0 the input has ended, 2 what came is no request, 3 it could not give up its rights.
+// Exit statuses: 0 the input has ended, 2 the input is no request, 3 it could not drop its privileges.
 #include "confine.h"
 #include "decode.h"
 

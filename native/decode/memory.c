@@ -1,5 +1,5 @@
-// All memory of the program: a part of its own image. It needs no system call, and has an end. What one request takes is
-// given back as a whole, so that nothing of it can be kept, counted wrong or given back twice.
+// All memory of the program: a part of its own image. It needs no system call, and is limited. All memory of one
+// request is freed at once, so that none of it can be leaked, miscounted or freed twice.
 #include "decode.h"
 
 #include <errno.h>

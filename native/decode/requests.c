@@ -1,9 +1,9 @@
-// Takes requests apart and puts answers together.
+// Parses requests and builds answers.
 #include "decode.h"
 
 #include <string.h>
 
-// Of one name, and of all that is unpacked for one request. An ordinary name takes some microseconds.
+// Per name, and for everything unpacked per request. An ordinary name takes a few microseconds.
 #define NAME_CPU_MS 50
 #define UNPACK_CPU_MS 2000
 
@@ -29,7 +29,7 @@ void answer(enum answer_kind kind, const void *payload, size_t length)
 		flush();
 	memcpy(waiting + waits, &head, sizeof(head));
 	waits += sizeof(head);
-	// Larger ones than the buffer do not wait in it.
+	// Output larger than the buffer is written directly.
 	if (waits + length > sizeof(waiting)) {
 		flush();
 		put(payload, length);

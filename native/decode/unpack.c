@@ -1,10 +1,10 @@
-// What xz compressed, by liblzma, piece by piece: neither what comes nor what becomes of it is ever here as a whole.
+// Unpacks xz with liblzma, in pieces: neither input nor output is ever in memory as a whole.
 #include "decode.h"
 
 #include <lzma.h>
 #include <string.h>
 
-// What xz of the usual settings needs is 9 MiB.
+// xz with default settings needs 9 MiB.
 #define MAX_MEMORY (32 * 1024 * 1024)
 
 static lzma_stream stream;

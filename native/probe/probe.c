@@ -1,24 +1,24 @@
-// Asks file systems that may hang, in place of the agent: a thread that waits for a dead server cannot be taken back,
-// and in the agent it would take a thread of the runtime with it, or keep the process from ending.
+// Accesses file systems that may hang, instead of the agent: a thread that waits for a dead server cannot be reclaimed,
+// and in the agent it would block a thread of the runtime, or keep the process from exiting.
 //
 //     request  ID OPERATION LIMIT PATH \n          PATH in hexadecimal digits
-//     answer   ID ERRNO LENGTH \n PAYLOAD          LENGTH bytes; none where ERRNO is not 0
+//     answer   ID ERRNO LENGTH \n PAYLOAD          LENGTH bytes; none if ERRNO is not 0
 //
 //     S  statfs(2)           "bsize blocks bfree bavail files ffree"
-//     R  content of a file   "seconds of its mtime\n", then the bytes: EFBIG where they are more than LIMIT
-//     B  the same, cut off after LIMIT bytes
-//     L  names in a directory, each with a zero byte behind it: EFBIG where they are more than LIMIT bytes
+//     R  content of a file   "seconds of its mtime\n", then the bytes: EFBIG if there are more than LIMIT
+//     B  the same, truncated after LIMIT bytes
+//     L  names in a directory, each followed by a zero byte: EFBIG if there are more than LIMIT bytes
 //     P  strings of a process by its directory in /proc, LIMIT bytes of each file at most: "length of cmdline\n",
-//        then the beginnings of cmdline and environ. Reading them takes a lock that the process may keep for ever.
+//        then the beginnings of cmdline and environ. Reading them takes a lock that the process may hold forever.
 //     O  opens the memory of a process by its directory in /proc: "MEM PAGES", two descriptors of this program
-//     M  memory: PATH is "MEM PAGES" and up to 16 addresses; of each 4,096 bytes behind a 1, or a 0 where they cannot be
-//        read, or are not in memory. Whoever fills such pages (FUSE, userfaultfd(2)) may let a reader wait for ever.
-//     C  closes what O opened: PATH is "MEM PAGES"
+//     M  memory: PATH is "MEM PAGES" and up to 16 addresses; for each 4,096 bytes after a 1, or a 0 if they are
+//        unreadable or not resident. The server of such pages (FUSE, userfaultfd(2)) may block a reader forever.
+//     C  closes the result of O: PATH is "MEM PAGES"
 //
-// With --ended it asks nothing: it notes what systemd says of the end of the agent.
+// With --ended it serves no requests: it records systemd's report of how the agent ended.
 //
-// Answers come as they are ready. The program ends with its standard input, whatever its threads wait for. Of the threads
-// that wait for requests one reads, and serves what it has read itself: nobody is woken between question and answer.
+// Answers are sent as they become ready. The program ends with its standard input, whatever its threads wait for. Of
+// the threads that wait for requests one reads, and serves its request itself: no other thread is woken in between.
 
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -39,7 +39,7 @@
 
 #define MOST_THREADS 512
 #define MOST_PATH 4096
-// Threads that are kept although there is nothing to do.
+// Maximum idle threads.
 #define MOST_IDLE 4
 #define MTIME_ROOM 24
 #define FIRST_READ 4096
@@ -47,7 +47,7 @@
 #define HEAD_ROOM 24
 #define BLOCK 4096
 #define MOST_BLOCKS 16
-// Of a word of pagemap (admin-guide/mm/pagemap.rst): in memory, or in swap.
+// Bits in a word of pagemap (admin-guide/mm/pagemap.rst): in memory, or in swap.
 #define THERE (3ULL << 62)
 
 struct request {
@@ -60,7 +60,7 @@ struct request {
 static pthread_mutex_t input = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t output = PTHREAD_MUTEX_INITIALIZER;
 static pthread_attr_t attributes;
-// Requests that are served, and threads that serve none; the latter changes under `input`.
+// Requests being served, and idle threads; the latter is protected by `input`.
 static atomic_int busy;
 static int idle;
 
@@ -77,7 +77,7 @@ static void put(const char *bytes, size_t length)
 	}
 }
 
-// The only answer to a request. The agent may send another as soon as it has this, so there is room for it by then.
+// The only answer to a request. The agent may send another one as soon as it has this, so a slot must be free by then.
 static void answer(unsigned long long id, int error, const char *payload, size_t length)
 {
 	char head[64];
@@ -106,7 +106,7 @@ static void serve_statfs(const struct request *request)
 	answer(request->id, 0, text, (size_t)n);
 }
 
-// Reads to the file's end, which may be elsewhere than stat said. Returns 0 or an errno.
+// Reads to the file's end, which may differ from its size in stat. Returns 0 or an errno.
 static int read_all(int fd, char **buffer, size_t *length, size_t size, size_t limit)
 {
 	for (;;) {
@@ -147,7 +147,7 @@ static void serve_read(const struct request *request)
 	else if (whole && (unsigned long long)s.st_size > request->limit)
 		error = EFBIG;
 	else {
-		// Files of /proc say that they are empty.
+		// Files in /proc have size 0.
 		size = s.st_size < FIRST_READ ? FIRST_READ : (size_t)s.st_size + 1;
 		if (size > request->limit)
 			size = request->limit + 1;
@@ -213,7 +213,7 @@ static void serve_list(const struct request *request)
 	free(names);
 }
 
-// The beginning of a file, as much as there is room for; what cannot be read is empty.
+// The beginning of a file, up to the buffer's size; empty if it is unreadable.
 static size_t read_beginning(int directory, const char *name, char *buffer, size_t room)
 {
 	size_t length = 0;
@@ -237,7 +237,7 @@ static void serve_strings(const struct request *request)
 	char head[HEAD_ROOM];
 	size_t room = request->limit <= MOST_STRINGS ? request->limit : MOST_STRINGS;
 	int directory = open(request->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	// Of the two only what is written takes memory.
+	// Of both, only written pages take memory.
 	char *buffer = directory < 0 ? NULL : malloc(HEAD_ROOM + 2 * room);
 	if (buffer == NULL) {
 		answer(request->id, directory < 0 ? errno : ENOMEM, NULL, 0);
@@ -269,7 +269,7 @@ static void serve_open(const struct request *request)
 	answer(request->id, error, text, (size_t)n);
 }
 
-// What was never touched of a file that is mapped is not in memory. `pages`: -1, nobody says what is.
+// Untouched pages of a mapped file are not resident. `pages`: -1 if unknown.
 static bool is_there(int pages, unsigned long long address, size_t page_size)
 {
 	unsigned long long word = 0;
@@ -360,7 +360,7 @@ static struct request *parse(const char *line)
 
 static void *work(void *unused)
 {
-	static char line[MOST_PATH * 2 + 64]; // of whoever holds `input`
+	static char line[MOST_PATH * 2 + 64]; // protected by `input`
 	pthread_t thread;
 	for (;;) {
 		pthread_mutex_lock(&input);
@@ -369,7 +369,7 @@ static void *work(void *unused)
 		struct request *request = parse(line);
 		if (request == NULL)
 			_exit(2);
-		// Somebody has to read on, whatever this one waits for.
+		// Another thread must read on, whatever this one waits for.
 		bool others = idle > 1 || (atomic_load(&busy) < MOST_THREADS - 1 &&
 					   pthread_create(&thread, &attributes, work, NULL) == 0 && ++idle > 1);
 		atomic_fetch_add(&busy, 1);
@@ -393,7 +393,7 @@ static void *work(void *unused)
 	}
 }
 
-// What systemd says of the end of the agent (ExecStopPost=), for its next start.
+// Records systemd's report of how the agent ended (ExecStopPost=), for its next start.
 static int ended(void)
 {
 	const char *at = getenv("STATE_DIRECTORY"), *result = getenv("SERVICE_RESULT");
@@ -411,9 +411,9 @@ int main(int count, char **arguments)
 {
 	if (count == 2 && strcmp(arguments[1], "--ended") == 0)
 		return ended();
-	// The agent may be killed; its end of the pipe is closed then too, but this needs nobody to run.
+	// If the agent is killed, its end of the pipe closes, too, but this works even if no thread can run.
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	// One heap for all threads: they are many and ask for little.
+	// One heap for all threads: they are many and allocate little.
 	mallopt(M_ARENA_MAX, 1);
 	pthread_attr_init(&attributes);
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);

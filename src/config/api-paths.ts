@@ -18,12 +18,12 @@ const pages: ReadonlySet<string> = new Set([
   '/ui',
 ])
 
-/** Whether the management API has a page there, or will: the agent’s own metrics cannot stand at such a path. */
+/** True if the management API has a page at this path, or reserves it: the agent’s own metrics cannot use it. */
 export function isApiPath(path: string): boolean {
   return pages.has(path) || isInternalPath(path) || path.startsWith('/ui/')
 }
 
-/** Whether a path is there to change the agent or to look inside it. */
+/** True if a path changes the agent or exposes its internals. */
 export function isInternalPath(path: string): boolean {
   return /^\/(admin|debug|-)(\/|$)/.test(path)
 }

@@ -4,19 +4,19 @@ import { type Branch, isBranch, join, type Key, leaves } from '../foundation/sch
 import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 
-/** Paths of keys whose values differ, in the order of the schema. No values: they may be secret. */
+/** Paths of keys with different values, in the order of the schema. Without the values, which may be secret. */
 export interface ChangedKeys {
-  /** Take effect while the agent runs. */
+  /** Take effect immediately. */
   readonly live: readonly string[]
-  /** Take effect when the agent is started again. */
+  /** Take effect after a restart. */
   readonly restart: readonly string[]
-  /** This version does nothing with them, or not with the new value. */
+  /** Not supported by this version, or not with the new value. */
   readonly ignored: readonly string[]
 }
 
 /**
- * The keys whose effective values differ. Where a branch is switched by a restart (`tls.enabled`), its other keys wait
- * for that restart too: its new certificate makes no sense beside the old switch.
+ * The keys whose effective values differ. If the switch of a branch requires a restart (`tls.enabled`), its other keys
+ * wait for that restart too: a new certificate makes no sense with the old switch.
  */
 export function changedKeys(before: LoadedConfig, after: LoadedConfig): ChangedKeys {
   const changed = { live: [], restart: [], ignored: [] }
@@ -51,7 +51,7 @@ function effectOf(leaf: Key<unknown>, value: unknown, waits: boolean): keyof Cha
   return leaf.kind.missing?.(value) === undefined ? 'live' : 'ignored'
 }
 
-/** The configuration `after` with the values that `keys` have in `before`: what runs while they wait for a restart. */
+/** The configuration `after`, with the values of `keys` in `before`: what runs until a restart applies them. */
 export function keeping(before: LoadedConfig, after: LoadedConfig, keys: readonly string[]): LoadedConfig {
   if (keys.length === 0) return after
   const kept = new Set(keys)
@@ -82,8 +82,8 @@ function merged(
 }
 
 /**
- * For people: of keys that have their value from one place of the file, the first. Who changes `otlp.endpoint` did not
- * change the endpoints of the four signals as well.
+ * For people: of the keys that got their value from one place in the file, only the first. A user who changes
+ * `otlp.endpoint` did not change the endpoints of the four signals as well.
  */
 export function asWritten(keys: readonly string[], before: LoadedConfig, after: LoadedConfig): string[] {
   const places = new Map<string, string>()
@@ -95,7 +95,7 @@ export function asWritten(keys: readonly string[], before: LoadedConfig, after: 
   for (const key of keys) {
     const place = placeOf(key)
     const known = place && places.get(place)
-    // What follows from another key is deeper in the tree than that one.
+    // A derived key is deeper in the tree than its source.
     if (place && (known === undefined || key.length < known.length)) places.set(place, key)
   }
   return keys.filter(key => {

@@ -11,27 +11,31 @@ import type { Settings } from '../foundation/schema/tree.ts'
 import type { Sourced } from './effective.ts'
 import { type Config, schema } from './schema.ts'
 
-/** Paths in what other programs write begin at the configuration, all others where svc was started. */
+/**
+ * Paths in configurations of other programs are relative to the configuration file, all others to the working
+ * directory.
+ */
 const ofOthers = 'collectors.prometheus.scrape_configs'
 
 export interface FileCheck {
-  /** The files that keys name, as they were read. */
+  /** The files that keys name, with their content. */
   readonly named: readonly NamedFile[]
-  /** Those that somebody set, of which the strongest source counts. */
+  /** Explicitly set values, each from its strongest source. */
   readonly settings: Settings<Sourced>
-  /** Of the configuration's file; null where there is none. */
+  /** Path of the configuration file; null if there is none. */
   readonly filePath: string | null
   /** Milliseconds since the epoch. */
   readonly now: number
   readonly report: Report
-  /** Takes what this user cannot tell, and the agent's user may. */
+  /** Receives checks that this user cannot make, but the agent's user may. */
   readonly doubt: (named: NamedFile, message: string) => void
 }
 
 /**
- * Looks on this host at each file that a key names, where what the key is for is switched on: it is there, it is what it
- * should be, a key belongs to the certificate beside it, and a receiver that is to have the one certificate of `ca_file`
- * can have it. The agent itself finds that out by its parts, each of which may lack its files without ending the others.
+ * Checks on this host each file named by a key whose feature is enabled: it exists, has the expected content, a key
+ * matches the certificate beside it, and if `ca_file` has a single certificate that the receiver must present, that it
+ * can be the receiver's. The agent itself finds this out in its subsystems, each of which may lack files without
+ * stopping the others.
  */
 export function checkFiles(
   config: Config,
@@ -67,7 +71,7 @@ export function checkFiles(
       const certificates = certificatesIn(pem, plain)
       const [leaf] = certificates
       const isOwn = file.key.endsWith('.cert_file')
-      // Of several authorities, those that have ended harm nobody.
+      // Expired certificates among several authorities do no harm.
       if (isOwn || certificates.length === 1) checkDates(leaf!, now, plain)
       if (isOwn) leaves.set(parentOf(file.key), leaf!)
       else if (certificates.length === 1) checkName(config, file, leaf!)
@@ -83,9 +87,9 @@ export function checkFiles(
   }
 }
 
-/** Throws where a receiver has to show the very certificate that is trusted, and that one is for another name. */
+/** Throws if a receiver must present the very certificate that is trusted, and that certificate has another name. */
 function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificate): void {
-  // An authority is for the certificates that it signs.
+  // An authority applies to the certificates that it signs.
   if (trusted.ca) return
   const signal = signals.find(each => key === `otlp.${each}.tls.ca_file`)
   if (signal === undefined && key !== 'otlp.tls.ca_file') return
@@ -94,17 +98,17 @@ function checkName({ otlp }: Config, { key }: NamedFile, trusted: X509Certificat
   if (tls.insecure_skip_verify || (receiver === '' && tls.server_name === '')) return
   const name =
     tls.server_name || parseEndpoint(receiver, insecure, protocol === 'grpc' ? 'grpc' : 'http').host
-  const fits = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
-  if (fits !== undefined) return
+  const match = isIP(name) === 0 ? trusted.checkHost(name) : trusted.checkIP(name)
+  if (match !== undefined) return
   throw new Error(
     `its only certificate is not a CA, and is valid for ${trusted.subjectAltName ?? 'no name'}, not for "${name}"; set server_name to one of its names, or use the CA's file`,
   )
 }
 
-/** What OpenSSL has against it is no help to who fixes it. */
+/** OpenSSL's reason does not help to fix it. */
 const plain: PemFault = why => new Error(why)
 
-/** Whether everything around a key is switched on. */
+/** True if all branches around a key are enabled. */
 function isOn(config: Config, key: string): boolean {
   let at: unknown = config
   for (const name of key.split('.')) {
@@ -116,7 +120,7 @@ function isOn(config: Config, key: string): boolean {
   return true
 }
 
-/** As the schema has it, with the spellings of the first name that it takes besides. */
+/** The key as in the schema, with alternative spellings of its first name resolved. */
 function canonicalOf(written: string): string {
   const [first = '', ...rest] = written.split('.')
   return [schema.spellings?.[first] ?? first, ...rest].join('.')

@@ -5,14 +5,14 @@ import type { Config } from './schema.ts'
 
 const root = 'collectors.prometheus'
 
-/** Where nothing is replaced: `${1}` is a group of the pattern there, and `${name}` may be one. */
+/** Nothing is expanded here: `${1}` is a group of the pattern, and `${name}` may be one. */
 const relabelling = /^collectors\.prometheus\.(?:.*\.)?(?:metric_)?relabel_configs\[\d+\]\./
 
 export function isLiteral(key: string): boolean {
   return relabelling.test(key)
 }
 
-/** Checks what no key of the scraping can see alone. Returns what was written and has no effect. */
+/** Checks across the keys of scraping. Returns the settings that have no effect. */
 export function checkScraping({ collectors }: Config, settings: Settings, report: Report): readonly string[] {
   const { faults, notes } = jobsOf(collectors.prometheus, { baseDir: '/' })
   for (const { path, message, hint, place = settings.get(`${root}.scrape_configs`)?.place } of faults)

@@ -1,7 +1,7 @@
 import { signals } from '../foundation/model/signal.ts'
 import type { Setting, Settings } from '../foundation/schema/tree.ts'
 
-/** Where a value may come from, the strongest last. */
+/** Sources of a value, strongest last. */
 export const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const
 export type SourceKind = (typeof sources)[number]
 
@@ -9,7 +9,7 @@ export interface Sourced extends Setting {
   readonly source: SourceKind
 }
 
-/** Pairs of keys that mean one thing. From the same source the first wins; else the stronger source does. */
+/** Pairs of equivalent keys. Within one source the first wins; otherwise the stronger source does. */
 export const synonymousKeys: readonly (readonly [string, string])[] = [
   ['pipeline.export.otlp.endpoint', 'otlp.endpoint'],
   ['pipeline.export.otlp.insecure', 'otlp.insecure'],
@@ -17,7 +17,7 @@ export const synonymousKeys: readonly (readonly [string, string])[] = [
   ['agent.nodeexporter.textfile.enabled', 'agent.nodeexporter.collectors.textfile'],
 ]
 
-/** Keys of a signal that stand in for it in `otlp`. */
+/** Keys of a signal that override those of `otlp`. */
 const perSignal = [
   'endpoint',
   'protocol',
@@ -34,15 +34,15 @@ const perSignal = [
   'tls.insecure_skip_verify',
 ]
 
-/** What mode `collector` turns off. */
+/** Disabled by mode `collector`. */
 const agentOnly = ['agent.ebpf.enabled', 'agent.profiling.enabled', 'agent.logs.enabled', 'agent.gpu.enabled']
 
 /**
- * Writes what is meant to where the program reads it, so that nobody else has to know which key wins:
- * 1. of two keys that mean one thing, the winner's value stands at both;
- * 2. `otlp.<signal>.*` and `queues.<signal>.batch_size` take the general key's value where they are not set;
- * 3. a scheme in an endpoint decides about TLS;
- * 4. mode `collector` turns off what only an agent does, the host metrics unless they were asked for.
+ * Resolves settings to where the program reads them, so that no other code needs to know which key wins:
+ * 1. of two equivalent keys, both get the winner's value;
+ * 2. `otlp.<signal>.*` and `queues.<signal>.batch_size` default to the general key's value;
+ * 3. the scheme of an endpoint determines TLS;
+ * 4. mode `collector` disables what only an agent does, and the host metrics unless they are enabled explicitly.
  */
 export function effective(given: ReadonlyMap<string, Sourced>, notes: string[] = []): Settings<Sourced> {
   const settings = new Map(given)

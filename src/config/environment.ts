@@ -11,7 +11,7 @@ import {
 } from '../foundation/schema/tree.ts'
 import { looseScalar } from '../foundation/schema/value.ts'
 
-/** Variables of the process itself: not keys of the configuration. */
+/** Variables of the process: not keys of the configuration. */
 export const processVariables: ReadonlySet<string> = new Set(['SVC_CONFIG_FILE', 'SVC_TOKEN', 'SVC_URL'])
 
 /** Variables that Kubernetes sets for a Service whose name begins with `svc`. */
@@ -21,7 +21,7 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * Reads `SVC_*` variables: a key's path in capitals with `_` for `.`. Since keys contain `_` too, names are looked up
- * in the tree; one that two keys share is an error where it is used.
+ * in the tree; using a name that two keys share is an error.
  */
 export function readEnvironment(root: Branch, env: Environment, report: Report, notes: string[]): Settings {
   const settings: Settings = new Map()
@@ -58,7 +58,7 @@ interface Target {
   readonly node: Key<unknown> | Branch
 }
 
-/** Every variable that the tree knows. A branch that can be switched has one too, for the bare boolean. */
+/** All variables of the tree. A branch that can be switched has one too, for a plain boolean. */
 function variables(root: Branch): Map<string, Target[]> {
   const known = new Map<string, Target[]>()
   const switches = new Map<string, Target[]>()

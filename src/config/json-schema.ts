@@ -1,7 +1,7 @@
 import { branchJson } from '../foundation/schema/collections.ts'
 import { schema } from './schema.ts'
 
-/** The configuration file as a JSON Schema (2020-12), for editors. It allows the short forms and `${VAR}` too. */
+/** The configuration file as a JSON Schema (2020-12), for editors. It also allows the short forms and `${VAR}`. */
 export function jsonSchema(): object {
   const { properties, ...root } = branchJson(schema) as { properties: Record<string, unknown> }
   const groups = Object.entries(schema.groups ?? {}).map(([group, names]) => {

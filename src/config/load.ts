@@ -26,72 +26,72 @@ import { checkTwins, type Runtime, thisRuntime, validate } from './validate.ts'
 
 const systemFile = '/etc/svc/config.yaml'
 
-/** Where the value of a key came from. Keys that are not listed have their default. */
+/** Source of a key's value. Keys that are not listed have their default. */
 export interface Origin {
   readonly source: SourceKind
   /** The file, or the name of the variable or flag. */
   readonly name: string
-  /** From 1; 0 where there is no line. */
+  /** From 1; 0 if there is no line. */
   readonly line: number
   readonly column: number
-  /** Contents of secret files that are in the value. */
+  /** Contents of secret files in the value. */
   readonly secrets: readonly string[]
 }
 
 export interface LoadOptions {
   /** `--config` or `--validate-config`. */
   readonly path?: string | undefined
-  /** True: `path` must exist. False: without the file the defaults serve. */
+  /** True: `path` must exist. False: without the file, defaults apply. */
   readonly explicit: boolean
   readonly env: Environment
-  /** Values of flags by the key that they set, such as `{ mode: 'collector' }`. */
+  /** Values of flags by key, such as `{ mode: 'collector' }`. */
   readonly flags?: Readonly<Record<string, string | undefined>>
-  /** Where `./config.yaml` is looked for; the process's own directory when it is left out. */
+  /** Directory of `./config.yaml`; default: the working directory. */
   readonly cwd?: string
-  /** The last place to look for a file. */
+  /** The fallback file. */
   readonly systemFile?: string
   readonly runtime?: Runtime
-  /** A configuration as `/config` shows it, in place of a file: its texts are taken as they are, references and all. */
+  /** A configuration as shown by `/config`, instead of a file: its texts are literal, including references. */
   readonly document?: { readonly name: string; readonly text: string }
-  /** Also looks on this host at the files that keys name; false where it is left out, as at a start. */
+  /** Also checks the files that keys name on this host; default false, as at a start. */
   readonly checkFiles?: boolean
 }
 
 export interface LoadedConfig {
-  /** Complete even when there are problems: what was wrong then has its default. */
+  /** Complete even with problems: invalid values have their defaults. */
   readonly config: Config
   readonly origins: ReadonlyMap<string, Origin>
-  /** Any problem means: refuse to start. In the order of the file, then variables and flags. */
+  /** With any problem the agent does not start. In the order of the file, then variables and flags. */
   readonly problems: readonly Problem[]
   /** For the log at level debug. */
   readonly notes: readonly string[]
   /** For the log at level warn. */
   readonly warnings: readonly string[]
-  /** There is a file, and this process may not read it. */
+  /** The file exists, but this process may not read it. */
   readonly denied: boolean
-  /** The file that was read as messages show it, null for none. */
+  /** The file as shown in messages, null for none. */
   readonly file: string | null
-  /** The same as an absolute path. */
+  /** Its absolute path. */
   readonly filePath: string | null
-  /** The file is a pipe: there is nothing to read again. */
+  /** The file is a pipe: it can be read only once. */
   readonly once: boolean
   /**
-   * Absolute path of every file that was read or should have been, with the state of its content as `contentState` tells
-   * it: the configuration, and each `${file:}` in it. Not to be shown.
+   * Absolute path of every file that was read or should have been, with its `contentState`: the configuration, and each
+   * `${file:}` in it. Must not be shown.
    */
   readonly files: ReadonlyMap<string, string>
   /**
-   * 16 hexadecimal digits that are the same where the same settings are given, on every host: SHA-256 over the keys that
-   * somebody set, in the file, by variables or by flags, with their values as `/config` shows them. So it tells nothing
-   * that is not shown: a hash over a file's bytes would let a short secret in it, or in a comment, be guessed. A changed
-   * secret therefore does not change it, and neither does a comment.
+   * 16 hexadecimal digits that are the same for the same settings on every host: SHA-256 over the explicitly set keys,
+   * in the file, by variables or by flags, with their values as in `/config`. So it reveals nothing more: from a hash
+   * over the file's bytes, a short secret in a value or a comment could be guessed. A changed secret or comment
+   * therefore does not change it.
    */
   readonly hash: string
 }
 
 /**
- * Finds and reads the configuration. What a user did wrong comes back as problems, all of them; nothing is thrown.
- * Precedence: flags, `SVC_*` variables, the file, `OTEL_*` variables, defaults.
+ * Finds and reads the configuration. Returns all of the user's mistakes as problems; throws nothing. Precedence: flags,
+ * `SVC_*` variables, the file, `OTEL_*` variables, defaults.
  */
 export function loadConfig(options: LoadOptions): LoadedConfig {
   const problems: Problem[] = []
@@ -153,7 +153,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
       report,
       doubt: ({ place, key }, message) => doubts.push(problemAt(place, key, message)),
     })
-  // The file from top to bottom, then what has no lines.
+  // The file from top to bottom, then problems without lines.
   problems.sort((a, b) => (a.line || Infinity) - (b.line || Infinity) || a.column - b.column)
   return {
     config,
@@ -170,7 +170,7 @@ export function loadConfig(options: LoadOptions): LoadedConfig {
   }
 }
 
-/** The configuration that an empty file gives. */
+/** The configuration of an empty file. */
 export function defaults(): Config {
   return build(schema, effective(new Map()))
 }
@@ -193,7 +193,7 @@ function parseConfig(
 }
 
 interface Found {
-  /** As messages show it. */
+  /** As shown in messages. */
   readonly path: string
   readonly resolved: string
   /** The variable that names it. */
@@ -240,7 +240,7 @@ function origins(settings: ReadonlyMap<string, Sourced>): Map<string, Origin> {
   for (const [path, { source, place, secrets }] of settings) {
     const [line, column] = lineAndColumn(place.source, place.start)
     const origin = { source, name: place.source.name, line, column, secrets }
-    // Whoever prints an origin must not print these.
+    // Not enumerable, so that printing an origin does not print secrets.
     result.set(path, Object.defineProperty(origin, 'secrets', { enumerable: false }))
   }
   return result

@@ -2,18 +2,18 @@ import { type Branch, isBranch, join, type Key, leaves } from '../foundation/sch
 import type { Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 
-/** A feature that is on but does not exist in this version. */
+/** A feature that is enabled but does not exist in this version. */
 export interface NotBuilt {
-  /** The key that turns it on. */
+  /** The key that enables it. */
   readonly key: string
   readonly why: string
-  /** Somebody asked for it, rather than a default. */
+  /** Enabled explicitly, rather than by default. */
   readonly explicit: boolean
 }
 
 /**
- * What is on, by default or by somebody's setting, and not built. A whole branch is one feature. In mode `collector`
- * what only an agent does counts where it was asked for.
+ * Enabled features that are not built. A whole branch is one feature. In mode `collector`, agent features count only if
+ * explicitly enabled.
  */
 export function notBuiltFeatures(config: Config, origins: ReadonlyMap<string, Origin>): NotBuilt[] {
   const found: NotBuilt[] = []
@@ -51,12 +51,12 @@ function walk(
   }
 }
 
-/** A switch is on when it is true, anything else when it says something other than the default. */
+/** A switch is enabled if true, any other key if it differs from the default. */
 function isOn(leaf: Key<unknown>, value: unknown): boolean {
   return typeof value === 'boolean' ? value : JSON.stringify(value) !== JSON.stringify(leaf.default)
 }
 
-/** Whether any `enabled` below is true. */
+/** True if any `enabled` below is true. */
 function switched(value: unknown): boolean {
   if (typeof value !== 'object' || value === null) return false
   return Object.entries(value).some(([name, each]) => (name === 'enabled' && each === true) || switched(each))

@@ -8,11 +8,11 @@ import { schema } from './schema.ts'
 /** Result of `readOtelEnvironment`. */
 export interface OtelSettings {
   readonly settings: Settings
-  /** Variables that could not be used. They are shared with other programs, so they do not stop the agent. */
+  /** Unusable variables. They are shared with other programs, so they do not stop the agent. */
   readonly warnings: readonly string[]
 }
 
-/** How the text of a variable becomes a value of its key; text is a complaint. */
+/** Converts a variable's text to the value of its key; a string result is a complaint. */
 type Convert = (name: string, text: string) => Value | string
 
 const transport: readonly [suffix: string, key: string, convert: Convert][] = [
@@ -27,16 +27,16 @@ const transport: readonly [suffix: string, key: string, convert: Convert][] = [
   ['CLIENT_KEY', 'tls.key_file', looseScalar],
 ]
 
-/** What the specification calls the forms of histograms, and our key. */
+/** The specification's names of histogram types, and those of svc. */
 const aggregations = new Map([
   ['explicit_bucket_histogram', 'explicit'],
   ['base2_exponential_bucket_histogram', 'exponential'],
 ])
 
 /**
- * Reads the standard variables of OpenTelemetry (OTLP exporter specification 1.11, SDK environment variables). An empty
- * variable counts as unset. `service.name` of OTEL_RESOURCE_ATTRIBUTES names the agent, not what it observes. `file` takes
- * the files that they name.
+ * Reads OpenTelemetry's standard variables (OTLP exporter specification 1.11, SDK environment variables). An empty
+ * variable counts as unset. `service.name` in OTEL_RESOURCE_ATTRIBUTES names the agent, not the observed services.
+ * `file` receives the files that they name.
  */
 export function readOtelEnvironment(env: Environment, file?: Report['file']): OtelSettings {
   const settings: Settings = new Map()
@@ -63,7 +63,7 @@ export function readOtelEnvironment(env: Environment, file?: Report['file']): Ot
   }
   const metrics = 'OTEL_EXPORTER_OTLP_METRICS'
   take(`${metrics}_TEMPORALITY_PREFERENCE`, 'otlp.metrics.temporality', (name, text) =>
-    // Low memory means delta for what is recorded at once, which is all that svc records itself.
+    // Low memory means delta for synchronous instruments, which are all that svc has.
     looseScalar(name, text.toLowerCase() === 'lowmemory' ? 'delta' : text.toLowerCase()),
   )
   take(`${metrics}_DEFAULT_HISTOGRAM_AGGREGATION`, 'otlp.metrics.histograms', (name, text) =>

@@ -1,4 +1,4 @@
-// Rules for processors as a text of their own, which somebody wants to try.
+// Processor rules as a separate text, for trying them out.
 
 import { type Problem, reportInto } from '../foundation/schema/problem.ts'
 import { branch, build, readBranch, type Settings } from '../foundation/schema/tree.ts'
@@ -10,16 +10,16 @@ import { pipeline } from './schema-pipeline.ts'
 import { thisRuntime, validate } from './validate.ts'
 
 export interface Processing {
-  /** Complete even when there are problems. */
+  /** Complete even with problems. */
   readonly pipeline: Config['pipeline']
   readonly problems: readonly Problem[]
-  /** What was written and does nothing, in sentences. */
+  /** Settings without effect, in sentences. */
   readonly warnings: readonly string[]
 }
 
 const { enabled, limits, pii_redaction, transform } = pipeline.keys
 
-/** What processors are made of; it may also stand below `pipeline:`, as in a file. */
+/** The settings of processors; they may also be below `pipeline:`, as in a file. */
 const processing = branch(
   pipeline.description,
   { enabled, limits, transform, pii_redaction },
@@ -29,9 +29,9 @@ const processing = branch(
 const mostProblems = 20
 
 /**
- * Reads what stands below `pipeline:` as far as it concerns processors; what is not in it has its default. `name` is how
- * problems call the text. References such as `${VAR}` and `${file:}` stay as they are: whoever may try rules may read
- * neither variables nor files of the agent. Never throws.
+ * Reads the processor settings below `pipeline:`; missing ones have their defaults. `name` is the text's name in
+ * problems. References such as `${VAR}` and `${file:}` stay unexpanded: a user who may try rules may read neither
+ * variables nor files of the agent. Never throws.
  */
 export function readProcessing(name: string, text: string): Processing {
   const problems: Problem[] = []

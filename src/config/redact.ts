@@ -4,14 +4,14 @@ import type { LoadedConfig, Origin } from './load.ts'
 import { type Config, schema } from './schema.ts'
 
 /**
- * The whole configuration in the shape of a file, durations and sizes as text. Secret keys, and every value that holds
- * the content of a secret file, read `[REDACTED]`.
+ * The whole configuration in the shape of a file, with durations and sizes as text. Secret keys, and every value that
+ * contains a secret file, are `[REDACTED]`.
  */
 export function redacted(config: Config, origins: ReadonlyMap<string, Origin>): unknown {
   return show(schema, config, (leaf, path) => hideOf(leaf, origins.get(path)?.secrets ?? []))
 }
 
-/** A key with what may be seen of its value. */
+/** A key with its redacted value. */
 export interface ShownKey {
   readonly key: string
   readonly value: unknown
@@ -19,7 +19,7 @@ export interface ShownKey {
   readonly origin: string
 }
 
-/** Every key with where its value is from, in the order of the schema. */
+/** Every key with the source of its value, in the order of the schema. */
 export function shownKeys({ config, origins }: Pick<LoadedConfig, 'config' | 'origins'>): ShownKey[] {
   return [...leaves(schema)].map(([key, leaf]) => {
     const origin = origins.get(key)
@@ -34,7 +34,7 @@ function at(config: unknown, path: string): unknown {
   return path.split('.').reduce((part, name) => (part as Record<string, unknown>)[name], config)
 }
 
-/** All that `redacted` keeps from being seen, as text: what is not to turn up anywhere else either. Never shown. */
+/** All texts that `redacted` hides, so that they can be hidden elsewhere, too. Never shown. */
 export function secretValues({ config, origins }: Pick<LoadedConfig, 'config' | 'origins'>): Set<string> {
   const found = new Set<string>()
   collectHidden(config, redacted(config, origins), found)
@@ -47,7 +47,7 @@ function collectHidden(value: unknown, shown: unknown, into: Set<string>): void 
     if (!shown.includes('[REDACTED]') || value === shown) return
     const text = String(value)
     into.add(text)
-    // Of a URL the credentials alone, too.
+    // Also the credentials of a URL alone.
     for (const part of /^[a-z]+:\/\/([^/@]*)@/i.exec(text)?.[1]?.split(':') ?? []) into.add(part)
   } else if (typeof value === 'object' && value !== null && typeof shown === 'object' && shown !== null) {
     for (const [name, part] of Object.entries(shown))

@@ -29,11 +29,11 @@ const glob = text({
   pattern: /^\//,
 })
 
-/** Protocols that are recognised in traffic, by the key that switches them. */
+/** Detected protocols, by the key that enables them. */
 const titles = new Map<string, string[]>()
 for (const { key, title } of protocols) titles.set(key, [...(titles.get(key) ?? []), title])
 
-/** All are booleans. What reads them finds the key in the list of protocols. */
+/** All are booleans. Their reader finds the key in the list of protocols. */
 const switches: object = Object.fromEntries(
   [...titles].map(([name, spoken]) => [
     name,
@@ -216,7 +216,7 @@ const logs = branch('Logs of containers, files and the journal.', {
   ),
 })
 
-/** As `mayDeclare` of src/identity/entities has them. */
+/** Like `mayDeclare` in src/identity/entities. */
 const daemon = text({
   expects: 'a socket such as "unix:///run/docker.sock", an address such as "tcp://127.0.0.1:2376", or empty',
   pattern: /^(|(unix:\/\/)?\/.+|((tcp|https?):\/\/)?[^/@]+\/?)$/,
@@ -231,7 +231,7 @@ const daemon = text({
       : undefined,
 })
 
-const toldKey = text({
+const acceptedKey = text({
   expects: 'an attribute key such as "team", or "app.*" for all that begin with "app."',
   pattern: /^[^\s*,=]{1,128}(\.\*)?$/,
 })
@@ -243,7 +243,7 @@ const discovery = branch('Metadata of the host, its containers and its cluster.'
   detect_docker: key(boolean, true, 'Queries Docker, containerd and Podman.'),
   detect_cloud: key(boolean, true, 'Queries the metadata service of the cloud.'),
   process_attributes: key(
-    list(toldKey),
+    list(acceptedKey),
     ['team', 'app.*', 'vcs.*'],
     'Resource attributes accepted from a process (`OTEL_RESOURCE_ATTRIBUTES`) and from pod annotations (`resource.opentelemetry.io/…`), in addition to `service.*` and `deployment.*`; `app.*` matches all that begin with `app.`. They are accepted from any process, so list none that identify hosts, containers or instances.',
     { restart: true },

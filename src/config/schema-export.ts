@@ -19,7 +19,7 @@ const Ki = 1024
 const Mi = 1024 * Ki
 const Gi = 1024 * Mi
 
-/** Why a text is no name of a header that a user may set. gRPC takes fewer than HTTP (gRPC over HTTP/2, Requests). */
+/** Why a header name is invalid or reserved. gRPC allows fewer than HTTP (gRPC over HTTP/2, Requests). */
 function headerFault(name: string): string {
   if (!/^[._0-9A-Za-z-]{1,256}$/.test(name)) return 'not a valid gRPC header name'
   return /^(grpc-|te$|host$|user-agent$|content-type$|content-length$|connection$|transfer-encoding$)/i.test(
@@ -29,7 +29,7 @@ function headerFault(name: string): string {
     : ''
 }
 
-/** Headers of requests. Their values are secret as a rule. */
+/** Request headers. Their values are usually secret. */
 export const headers = map(text({ expects: 'printable ASCII text on one line', pattern: /^[\x20-\x7e]*$/ }), {
   fault: headerFault,
 })

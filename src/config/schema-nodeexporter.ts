@@ -26,7 +26,7 @@ const switches = Object.fromEntries(
   units.map(({ name, enabledByDefault, summary }) => [name, key(boolean, enabledByDefault, `${summary}.`)]),
 ) as unknown as Switches
 
-/** Options stand beside the endpoint's own keys, below the name of their collector. */
+/** Options are beside the endpoint's own keys, under the name of their collector. */
 const options = Object.fromEntries(
   units.flatMap(({ name, options }) =>
     options === undefined ? [] : [[name, branch(`Options of the collector \`${name}\`.`, options)]],
@@ -110,7 +110,7 @@ export const nodeexporter = branch('Host metrics, compatible with the Prometheus
   }),
 })
 
-/** Options of a collector, as the configuration has them. */
+/** A collector's options in the configuration. */
 export function collectorOptions(
   config: { readonly agent: { readonly nodeexporter: Infer<typeof nodeexporter> } },
   name: string,

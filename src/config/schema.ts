@@ -26,11 +26,11 @@ const urlPath = text({
   pattern: /^\/[!"$->@-~]*$/,
 })
 
-/** What an `Authorization` header can carry behind `Bearer ` (RFC 6750 allows less, and nobody checks). */
+/** A valid token after `Bearer ` in an `Authorization` header (RFC 6750 allows less, but servers do not check). */
 const token = text({ expects: 'a token: printable ASCII without spaces', pattern: /^[!-~]*$/ })
 const someToken = text({ expects: 'a token: printable ASCII without spaces', pattern: /^[!-~]+$/ })
 
-/** As a browser sends it in the header `Origin` (RFC 6454, section 6.2): no path, and no port that is the usual one. */
+/** As a browser sends it in `Origin` (RFC 6454, section 6.2): no path, and no default port. */
 const origin = text({
   expects: 'an origin such as "https://ops.example.com", or "*"',
   pattern: /^(\*|https?:\/\/[^/?#@\s]+)$/,
@@ -39,13 +39,13 @@ const origin = text({
     /^https?:\/\//i.test(text) && URL.canParse(text) ? `"${new URL(text).origin}"` : undefined,
 })
 
-/** As it stands in a `Host` header (RFC 9110, section 7.2), for any port. */
+/** As in a `Host` header (RFC 9110, section 7.2), for any port. */
 const hostName = text({
   expects: 'a host name without a port, such as "svc.example.com"',
   pattern: /^[a-zA-Z0-9_](?:[a-zA-Z0-9_.-]{0,251}[a-zA-Z0-9_.])?$/,
 })
 
-/** Linux takes 108 bytes, of which the last is a zero (unix(7)). */
+/** Linux allows 108 bytes including the final zero (unix(7)). */
 const socketPath = text({
   expects: 'an absolute path of at most 107 bytes, or empty',
   valid: path => path === '' || (path.startsWith('/') && Buffer.byteLength(path) <= 107),
@@ -152,7 +152,7 @@ const selfTelemetry = branch('Management API and the agent’s own telemetry.', 
   }),
 })
 
-/** Keys that may also stand under `svc:`. */
+/** Keys that may also be under `svc:`. */
 const general = [
   'mode',
   'service_name',
@@ -163,8 +163,8 @@ const general = [
 ] as const
 
 /**
- * Every key there is, with type, range, default and meaning. Types, messages, environment variables, redaction, the
- * JSON Schema and the reference page all come from here.
+ * All keys, with type, range, default and description. The source of types, messages, environment variables, redaction,
+ * the JSON Schema and the reference page.
  */
 export const schema = branch(
   'Configuration of svc.',

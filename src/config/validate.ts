@@ -16,17 +16,17 @@ import { collectorOptions } from './schema-nodeexporter.ts'
 
 const collectorUnits: readonly Collector<Keys>[] = allCollectors
 
-/** What the runtime can do. */
+/** Features of the runtime. */
 export interface Runtime {
   readonly zstd: boolean
 }
 
-/** Zstandard came to `node:zlib` with Node 22.15. */
+/** Node 22.15 added Zstandard to `node:zlib`. */
 export function thisRuntime(): Runtime {
   return { zstd: 'zstdCompress' in zlib }
 }
 
-/** Within one file, two keys for one thing may not contradict each other where neither is meant to win. */
+/** Within one file, two equivalent keys must not contradict each other, unless one is defined to win. */
 export function checkTwins(settings: Settings, report: Report): void {
   const [first, second] = synonymousKeys.find(([key]) => key.startsWith('agent.nodeexporter.textfile'))!
   const [a, b] = [settings.get(first), settings.get(second)]
@@ -41,8 +41,8 @@ export function checkTwins(settings: Settings, report: Report): void {
 }
 
 /**
- * Checks what no key can see alone. `settings` are those that somebody set, for the places; `wrong` are the keys with
- * problems of their own, beside which nothing more is said.
+ * Checks across keys. `settings` are the explicit ones, for their places; `wrong` are keys that already have problems,
+ * which suppress further ones.
  */
 export function validate(
   config: Config,
@@ -51,7 +51,7 @@ export function validate(
   runtime: Runtime,
   report: Report,
 ): void {
-  /** Reports at the first of the keys that somebody set; defaults never contradict each other. */
+  /** Reports at the first explicitly set key; defaults never contradict each other. */
   function refuse(keys: readonly string[], message: string): void {
     const beside = keys.map(key => key.slice(0, key.lastIndexOf('.') + 1))
     if (wrong.some(key => beside.some(path => key.startsWith(path)))) return
@@ -63,7 +63,7 @@ export function validate(
   for (const at of ['otlp', ...signals.map(signal => `otlp.${signal}`)]) {
     const signal = signals.find(name => at.endsWith(`.${name}`))
     const { tls, compression, endpoint, protocol, insecure } = signal ? otlp[signal] : otlp
-    // What a signal takes over from the general keys was said once already.
+    // A signal's inherited values were already reported at the general key.
     const inherited = (key: string) => signal && settings.get(`${at}.${key}`) === settings.get(`otlp.${key}`)
     if (compression === 'zstd' && !runtime.zstd && !inherited('compression')) {
       refuse(
@@ -72,7 +72,7 @@ export function validate(
       )
     }
     const path = protocol === 'grpc' && endpoint !== '' ? parseEndpoint(endpoint, insecure).path : ''
-    // The variable of OpenTelemetry is shared with programs that speak OTLP over HTTP, so it does not stop the agent.
+    // OpenTelemetry's variable is shared with programs that use OTLP over HTTP, so it does not stop the agent.
     const meant = settings.get(`${at}.endpoint`)?.source !== 'otel'
     if (path !== '' && meant && !inherited('endpoint')) {
       refuse(
@@ -158,7 +158,7 @@ export function validate(
 
   const scraping = collectors.prometheus
   if (scraping.scrape_timeout > scraping.scrape_interval) {
-    // Left to the default, it is as short as the interval.
+    // The default timeout is never longer than the interval.
     refuse(['collectors.prometheus.scrape_timeout'], 'scrape_timeout is longer than scrape_interval')
   }
   if (scraping.shard.index >= scraping.shard.count) {
@@ -183,11 +183,11 @@ export function validate(
   }
 }
 
-/** Why a processor cannot be made, as the start would find out; '' where it can. */
+/** Why a processor cannot be created, as at the start; '' if it can. */
 function processorFault(name: string, settings: Config['pipeline']): string {
   const { signals: own, compile } = processors.find(processor => processor.name === name)!
   const log = createLogger({ level: 'error', format: 'text', write: () => {} })
-  // The key of this installation is neither read nor made for a look.
+  // This check neither reads nor creates the installation key.
   const env = { log, installKey: () => new Uint8Array(32), nowMs: () => 0 }
   try {
     for (const signal of own) compile(settings, { ...env, signal }, undefined)
@@ -197,7 +197,7 @@ function processorFault(name: string, settings: Config['pipeline']): string {
   }
 }
 
-/** Whether two listeners would want the same port. Any free port (0) never clashes. */
+/** True if two listeners would use the same port. An automatic port (0) never conflicts. */
 function sameAddress(first: string, second: string): boolean {
   const a = parseListenAddress(first)
   const b = parseListenAddress(second)

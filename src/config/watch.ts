@@ -1,49 +1,49 @@
 import { contentStates } from '../foundation/lib/file-content.ts'
 
 export interface WatchOptions {
-  /** Absolute paths with the states of the contents that the agent knows (`contentState`). */
+  /** Absolute paths with the content states that the agent knows (`contentState`). */
   readonly files: ReadonlyMap<string, string>
-  /** Milliseconds between two looks. */
+  /** Milliseconds between two checks. */
   readonly intervalMs: number
-  /** How long new contents must stay as they are before they count, in milliseconds: a file may be half written. */
+  /** How long new content must stay unchanged before it counts, in milliseconds: a file may be half written. */
   readonly settleMs?: number
-  /** Called once for each new state of the files, one that is gone included. Must not throw. */
+  /** Called once for each new state of the files, including a deletion. Must not throw. */
   readonly changed: () => void
 }
 
 /**
- * Looks at the contents of files again and again. By contents, not times or inotify: that sees atomic renames, the
- * swapped symbolic links of a ConfigMap and files on network file systems alike, and a touched file is not a change.
+ * Polls the contents of files. Comparing contents, not times or inotify events, detects atomic renames, the swapped
+ * symbolic links of a ConfigMap and files on network file systems alike, and ignores a touched file.
  */
 export class FileWatch {
   readonly #options: Required<WatchOptions>
   #known: ReadonlyMap<string, string>
-  /** What the look before found, where it was not what is known. */
+  /** Result of the previous check, if it differed from the known state. */
   #found: ReadonlyMap<string, string> | undefined
   #timer: NodeJS.Timeout | undefined
   #stopped = false
 
-  /** Begins to look after the first interval. The timer keeps no process alive. */
+  /** Checks first after one interval. The timer keeps no process alive. */
   constructor(options: WatchOptions) {
     this.#options = { settleMs: 1000, ...options }
     this.#known = options.files
     this.#arm(options.intervalMs)
   }
 
-  /** Takes the files to look at from now on, with the states of contents that need no report. */
+  /** Replaces the watched files, and their states that need no report. */
   acknowledge(files: ReadonlyMap<string, string>): void {
     this.#known = files
     this.#found = undefined
   }
 
-  /** Looks now, as the timer does. Never rejects. */
+  /** Checks now, as the timer does. Never rejects. */
   async look(): Promise<void> {
     clearTimeout(this.#timer)
     const { intervalMs, settleMs, changed } = this.#options
     const known = this.#known
     const states = await contentStates(known.keys())
     if (this.#stopped) return
-    // Acknowledged meanwhile: what was read may be older than that.
+    // Acknowledged during the read: its result may be older.
     const settled = known !== this.#known || same(states, known)
     const report = !settled && this.#found !== undefined && same(states, this.#found)
     this.#found = settled || report ? undefined : states

@@ -5,13 +5,13 @@ import type { LinkHandle, MapHandle, Native, ObjectHandle, UprobeHandle } from '
 
 export interface LoadOptions {
   readonly name: string
-  /** Sets sizes and constants. Called for each attempt, as each opens the object anew. */
+  /** Sets sizes and constants. Called for each attempt, since each one opens the object again. */
   readonly prepare?: (object: ObjectHandle) => void
-  /** Programs that may be left out when the kernel refuses them. */
+  /** Programs that may be omitted if the kernel rejects them. */
   readonly optional?: readonly string[]
 }
 
-/** An object that the kernel refused. `log` is whole, `message` is one line. */
+/** The kernel rejected an object. `log` is complete, `message` is one line. */
 export class LoadError extends Error {
   readonly code: string
   readonly refusal: Refusal
@@ -31,15 +31,15 @@ export class LoadError extends Error {
   }
 }
 
-/** A loaded object: its maps, its links, and which of its programs the kernel refused. */
+/** A loaded object: its maps, its links, and the programs that the kernel rejected. */
 export class BpfObject implements LoadedObject {
   readonly native: Native
   readonly name: string
   readonly handle: ObjectHandle
-  /** Optional programs that were left out, and why. */
+  /** Omitted optional programs, and why. */
   readonly leftOut: ReadonlyMap<string, string>
   readonly #links = new Map<string, LinkHandle>()
-  /** What is attached, by whichever way, and the program of each. */
+  /** All attachments of any kind, with their programs. */
   readonly #attached = new Map<LinkHandle | UprobeHandle, string>()
   readonly #maps = new Map<string, MapHandle>()
   #listed: readonly { readonly map: LoadedMap; readonly entries: MapEntries }[] | undefined
@@ -58,8 +58,8 @@ export class BpfObject implements LoadedObject {
   }
 
   /**
-   * Loads an object. When the kernel refuses a program that is optional, tries again without it; any other refusal
-   * is a `LoadError`, and nothing of the object stays in the kernel.
+   * Loads an object. If the kernel rejects an optional program, retries without it; any other rejection is a
+   * `LoadError`, and leaves nothing of the object in the kernel.
    */
   static load(native: Native, bytes: Uint8Array, options: LoadOptions): BpfObject {
     const optional = new Set(options.optional)
@@ -75,7 +75,7 @@ export class BpfObject implements LoadedObject {
         if (done) return new BpfObject(native, options.name, handle, leftOut)
         const refusal = explainLoadLog(log)
         reportRefusal(options.name, refusal, log)
-        // Each attempt leaves out one more, so the loop ends.
+        // Each attempt omits one more, so the loop ends.
         if (!refusal.program || !optional.delete(refusal.program)) {
           throw new LoadError(options.name, code, refusal, log)
         }
@@ -113,7 +113,7 @@ export class BpfObject implements LoadedObject {
     this.detachEvent(link)
   }
 
-  /** Runs a program at an event, which belongs to the link from then on (`Native.perfEventAttach`). */
+  /** Runs a program at a perf event, whose descriptor the link then owns (`Native.perfEventAttach`). */
   attachEvent(program: string, fd: number): LinkHandle {
     const link = this.native.perfEventAttach(this.handle, program, fd)
     this.#attached.set(link, program)
@@ -132,7 +132,7 @@ export class BpfObject implements LoadedObject {
     return uprobe
   }
 
-  /** Resolves when it is off, and not before it counts as such. */
+  /** Resolves after the detachment; until then it still counts as attached. */
   async detachUprobe(uprobe: UprobeHandle): Promise<void> {
     await this.native.uprobeDetach(uprobe)
     this.#attached.delete(uprobe)
@@ -159,7 +159,7 @@ export class BpfObject implements LoadedObject {
   maps(): readonly { readonly map: LoadedMap; readonly entries: MapEntries }[] {
     this.#listed ??= this.native.objectMaps(this.handle).flatMap(({ name, type, maxEntries }) => {
       const map = this.map(name)
-      // Without a number it was not made.
+      // A map without an id was not created.
       if (map.id === 0) return []
       const entries = new MapEntries(this.native, map)
       return [{ map: { name, object: this.name, type, id: map.id, maxEntries }, entries }]
@@ -179,7 +179,7 @@ export class BpfObject implements LoadedObject {
 type UprobePlace =
   Parameters<Native['uprobeAttach']> extends [unknown, unknown, ...infer Place] ? Place : never
 
-/** Finds in libbpf's messages which program or map was refused, and the one line that says why. */
+/** Finds in libbpf's messages which program or map was rejected, and the line with the reason. */
 export function explainLoadLog(log: string): Refusal {
   const verifier = /prog '([^']+)': -- BEGIN PROG LOAD LOG --\n([\s\S]*?)(?:-- END PROG LOAD LOG --|$)/.exec(
     log,
@@ -197,7 +197,7 @@ export function explainLoadLog(log: string): Refusal {
   return { program, map, reason: lack ?? inWords(said), unknown: lack !== undefined }
 }
 
-/** What kernels say of what they do not know. */
+/** The messages of kernels for features that they lack. */
 function lackOf(reason: string, ofMap: boolean): string | undefined {
   const helper = /^(?:program of this type cannot use helper|(?:unknown|invalid) func) (\w+)#\d+/.exec(
     reason,
@@ -213,10 +213,10 @@ function lackOf(reason: string, ofMap: boolean): string | undefined {
     : undefined
 }
 
-/** Helpers that a kernel that is locked down refuses, in words that it has for those that it does not know. */
+/** Helpers that a locked-down kernel rejects, with the message for unknown ones. */
 const readsMemory = /^bpf_probe_read(_str)?$/
 
-/** What they say of what they do not allow. */
+/** The messages for operations that are not permitted. */
 function inWords(reason: string): string {
   return /^(program of this type cannot use helper|unknown func) bpf_probe_read(_str)?#/.test(reason)
     ? 'programs cannot read kernel memory: the kernel is locked down in mode confidentiality (kernel_lockdown(7))'
@@ -231,7 +231,7 @@ function firstMatch(lines: readonly string[], pattern: RegExp): string | undefin
   return undefined
 }
 
-/** The verifier's finding is its last line before the statistics. */
+/** The verifier's finding is the last line before its statistics. */
 function lastFinding(log: string): string | undefined {
   const lines = log.split('\n').map(line => line.trim())
   return lines.findLast(
@@ -242,6 +242,6 @@ function lastFinding(log: string): string | undefined {
 }
 
 function isCause(line: string): boolean {
-  // That BTF is not taken is a cause only where there is no other.
+  // A rejected BTF is the cause only if there is no other.
   return !/^(prog '[^']*': failed to load: |failed to load object |Error in bpf_create_map_xattr)/.test(line)
 }

@@ -2,7 +2,7 @@ import { textOfFile } from '../foundation/lib/optional-files.ts'
 import { type Capability, heldCapabilities, kernelKnowsBpf } from './capabilities.ts'
 import { capabilityHints, type Fault } from './need.ts'
 
-/** Why the kernel does not let this process load programs, one fault for each hint. */
+/** Why the kernel does not let this process load programs, one fault per hint. */
 export const refusals = {
   capabilities: {
     state: 'missing',
@@ -62,7 +62,7 @@ export const refusals = {
 
 export type Refusal = keyof typeof refusals
 
-/** Tells why bpf(2) failed with `code` (`EPERM`), by what the kernel says of this process in `proc`. */
+/** Explains why bpf(2) failed with `code` (`EPERM`), from this process's state in `proc`. */
 export function refusalOf(
   code: string,
   proc = '/proc',
@@ -90,19 +90,19 @@ export function refusalOf(
   return { fault: 'security_module', detail: `not permitted despite the capabilities, by ${modules()}` }
 }
 
-/** Which capabilities for tracing programs are not among `held`. SYS_ADMIN implies them. */
+/** The capabilities for tracing programs that are not in `held`. SYS_ADMIN implies them. */
 function missingCapabilities(held: ReadonlySet<Capability> | undefined, known: boolean): Capability[] {
   if (held === undefined || held.has('SYS_ADMIN')) return []
   if (!known) return ['SYS_ADMIN']
   return (['BPF', 'PERFMON'] as const).filter(name => !held.has(name))
 }
 
-/** The first user namespace maps every number to itself (user_namespaces(7)). */
+/** The initial user namespace maps every id to itself (user_namespaces(7)). */
 function inUserNamespace(map: string): boolean {
   return map !== '' && !/^\s*0\s+0\s+4294967295\s*$/.test(map)
 }
 
-/** The security modules that are active, where securityfs is mounted. */
+/** The active security modules, if securityfs is mounted. */
 function modules(): string {
   const names = textOfFile('/sys/kernel/security/lsm').trim()
   return names === '' ? 'a security module' : `a security module (${names})`

@@ -1,7 +1,7 @@
 /**
- * Layouts from the BTF of a compiled BPF object: structures, enumerations and sections of global data.
- * Source: Documentation/bpf/btf.rst of the kernel; ELF-64 as in the System V gABI. Whatever the bytes are, the work is
- * bounded and the outcome is a `Btf` or a `BtfError`.
+ * Parses the layouts in the BTF of a compiled BPF object: structures, enumerations and sections of global data. Source:
+ * Documentation/bpf/btf.rst of the kernel; ELF-64 as in the System V gABI. For any input, the work is bounded and the
+ * outcome is a `Btf` or a `BtfError`.
  */
 export interface Btf {
   readonly structs: readonly BtfStruct[]
@@ -9,7 +9,7 @@ export interface Btf {
   readonly sections: readonly BtfSection[]
 }
 
-/** Offsets and sizes are in bytes. Members of anonymous structures and unions stand among those of their parent. */
+/** Offsets and sizes are in bytes. Members of anonymous structures and unions are listed with those of their parent. */
 export interface BtfStruct {
   readonly name: string
   readonly size: number
@@ -62,7 +62,7 @@ const DeclTag = 17
 const TypeTag = 18
 const Enum64 = 19
 
-/** Bytes that follow the head of a type: fixed ones, and for each of its `count` elements. */
+/** Bytes after the header of a type: fixed ones, and for each of its `count` elements. */
 const fixedBytes: Readonly<Record<number, number>> = { [Int]: 4, [Arr]: 12, [Var]: 4, [DeclTag]: 4 }
 const elementBytes: Readonly<Record<number, number>> = {
   [Struct]: 12,
@@ -74,7 +74,7 @@ const elementBytes: Readonly<Record<number, number>> = {
 }
 
 const maxDepth = 32
-/** Anonymous members can name one type many times, so few bytes can stand for very many fields. */
+/** Anonymous members can reference one type many times, so few bytes can describe very many fields. */
 const maxFields = 1 << 18
 const maxSize = 2 ** 32
 const maxName = 1024
@@ -83,15 +83,15 @@ const maxSections = 64
 interface Type {
   readonly kind: number
   readonly name: string
-  /** Size in bytes, or the id of the type that is referred to. */
+  /** Size in bytes, or the id of the referenced type. */
   readonly size: number
   readonly flag: boolean
   readonly count: number
-  /** Offset of what follows the head. */
+  /** Offset after the header. */
   readonly at: number
 }
 
-/** Where a section and its global symbols stand in the ELF file. */
+/** Position of a section and its global symbols in the ELF file. */
 interface Section {
   readonly name: string
   readonly index: number
@@ -99,12 +99,12 @@ interface Section {
   readonly size: number
 }
 
-/** Reads a compiled object (`*.bpf.o`). Throws `BtfError` for anything else. */
+/** Parses a compiled object (`*.bpf.o`). Throws `BtfError` for anything else. */
 export function readBtf(object: Uint8Array): Btf {
   try {
     return new Reader(object).read()
   } catch (error) {
-    // Each read is checked by DataView: one outside of the file ends here.
+    // DataView checks every read: one outside of the file ends here.
     if (error instanceof RangeError) throw new BtfError('the file is cut short or damaged')
     throw error
   }
@@ -152,12 +152,12 @@ class Reader {
     return this.#view.getUint32(at, this.#little)
   }
 
-  /** A 64-bit offset or size. One above 2^53 is outside of any file, so its rounding does not matter. */
+  /** A 64-bit offset or size. Above 2^53 it is outside of any file, so rounding does not matter. */
   #u64(at: number): number {
     return Number(this.#view.getBigUint64(at, this.#little))
   }
 
-  /** A string that ends in a zero byte before `end`. */
+  /** A string that ends with a zero byte before `end`. */
   #string(at: number, end: number): string {
     if (at >= end || end > this.#bytes.length) throw new BtfError('a name is outside of its table')
     const window = this.#bytes.subarray(at, Math.min(end, at + maxName + 1))
@@ -210,7 +210,7 @@ class Reader {
     return this.#string(this.#stringsAt + offset, this.#stringsEnd)
   }
 
-  /** A type behind its qualifiers and names. */
+  /** Resolves a type through qualifiers and typedefs. */
   #resolve(id: number): Type {
     let type = this.#types[id]
     for (let depth = 0; type && depth < maxDepth; depth++) {
@@ -245,7 +245,7 @@ class Reader {
       const name = this.#name(this.#u32(at))
       const id = this.#u32(at + 4)
       const place = this.#u32(at + 8)
-      // With the flag, the upper byte has the width of a bit field, 0 for other members.
+      // With the flag, the upper byte is the width of a bit field, 0 for other members.
       const bits = type.flag ? place & 0xffffff : place
       const isBitField = (type.flag && place >>> 24 !== 0) || bits % 8 !== 0
       const offset = base + Math.floor(bits / 8)
@@ -253,7 +253,7 @@ class Reader {
       if (!name && (member.kind === Struct || member.kind === Union)) {
         for (const field of this.#fieldsOf(member, offset, depth + 1)) fields.push(field)
       } else if (name) fields.push(this.#field(name, offset, id, isBitField))
-      // An empty anonymous structure costs a step too.
+      // Count a step for an empty anonymous structure, too.
       if (++this.#fields > maxFields) throw new BtfError('too many fields')
     }
     return fields
@@ -263,14 +263,14 @@ class Reader {
     const values = []
     for (let i = 0; i < type.count; i++) {
       const at = type.at + i * 8
-      // Signed, as btf.h has it: the compiler tells the sign only since LLVM 15.
+      // Signed, as in btf.h: compilers record the sign only since LLVM 15.
       const value = this.#view.getInt32(at + 4, this.#little)
       values.push({ name: this.#name(this.#u32(at)), value })
     }
     return values
   }
 
-  /** The compiler leaves sizes and offsets of a section to the linker: the symbol table has them. */
+  /** The compiler leaves a section's size and offsets to the linker: take them from the symbol table. */
   #sectionOf(type: Type): BtfSection {
     const section = this.#sections.get(type.name)
     if (!section) throw new BtfError(`no section ${type.name}`)

@@ -1,6 +1,6 @@
 import { textOfFile } from '../foundation/lib/optional-files.ts'
 
-/** Linux capabilities that matter to svc, with their numbers (include/uapi/linux/capability.h). */
+/** Linux capabilities that svc uses, with their numbers (include/uapi/linux/capability.h). */
 const numbers = {
   DAC_OVERRIDE: 1,
   DAC_READ_SEARCH: 2,
@@ -13,20 +13,20 @@ const numbers = {
 } as const
 export type Capability = keyof typeof numbers
 
-/** Those of a mask in hexadecimal, as /proc/PID/status has it. */
+/** The capabilities in a hexadecimal mask of /proc/PID/status. */
 export function capabilitiesOf(mask: string): ReadonlySet<Capability> {
   const bits = BigInt(`0x${mask}`)
   const names = Object.keys(numbers) as Capability[]
   return new Set(names.filter(name => (bits >> BigInt(numbers[name])) & 1n))
 }
 
-/** Those that this process may use in its user namespace; undefined where `proc` does not tell. */
+/** This process's effective capabilities in its user namespace; undefined if `proc` does not show them. */
 export function heldCapabilities(proc = '/proc'): ReadonlySet<Capability> | undefined {
   const mask = /^CapEff:\s*([0-9a-f]{1,16})$/m.exec(textOfFile(`${proc}/self/status`))?.[1]
   return mask === undefined ? undefined : capabilitiesOf(mask)
 }
 
-/** Whether the kernel has CAP_BPF and CAP_PERFMON: since Linux 5.8. Before it CAP_SYS_ADMIN is asked for. */
+/** True if the kernel has CAP_BPF and CAP_PERFMON: since Linux 5.8. Older ones require CAP_SYS_ADMIN. */
 export function kernelKnowsBpf(proc = '/proc'): boolean {
   const last = textOfFile(`${proc}/sys/kernel/cap_last_cap`)
   return last === '' || Number(last) >= numbers.BPF

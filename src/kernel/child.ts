@@ -3,21 +3,21 @@ import type { Socket } from 'node:net'
 import type { Readable, Writable } from 'node:stream'
 import { lowerPriority } from '../foundation/lib/priority.ts'
 
-/** A program that runs, with its standard input and output. */
+/** A running program, with its standard input and output. */
 export type Child = ChildProcessByStdio<Writable, Readable, null>
 
-/** A program that runs and only tells, with its standard output and error output. */
+/** A running program without input, with its standard output and error output. */
 export type OutputChild = ChildProcessByStdio<null, Readable, Readable>
 
-/** A program that runs and is asked at the other end of a socket. */
+/** A running program that answers at the other end of a socket. */
 export type AnsweringChild = ChildProcess
 
-// Without a shell, and without any of the agent's environment. Keeps no agent from ending.
+// No shell, and no environment of the agent. Children do not keep the agent running.
 const surroundings = { env: {}, cwd: '/' }
 
 /**
- * Starts a program of the agent's own, without arguments, and connected by nothing but its standard input and output. A
- * failure to start is thrown, or comes as an `error` event.
+ * Starts a program of the agent, without arguments, connected only by its standard input and output. A failure to start
+ * is thrown, or emitted as an `error` event.
  */
 export function startChild(program: string): Child {
   const child = spawn(program, [], { ...surroundings, stdio: ['pipe', 'pipe', 'ignore'] })
@@ -25,8 +25,8 @@ export function startChild(program: string): Child {
 }
 
 /**
- * Starts a program of the host that tells what it is asked for by its arguments, such as `journalctl`, with nothing to
- * read. Both of its outputs have to be read. A failure to start is thrown, or comes as an `error` event.
+ * Starts a program of the host that prints what its arguments request, such as `journalctl`, without input. Both
+ * outputs must be read. A failure to start is thrown, or emitted as an `error` event.
  */
 export function startForOutput(program: string, args: readonly string[]): OutputChild {
   const child = spawn(program, args, { ...surroundings, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -34,8 +34,8 @@ export function startForOutput(program: string, args: readonly string[]): Output
 }
 
 /**
- * Starts a program of the agent's own, without arguments, whose input and output are one end of a socket: who asks it reads
- * and writes the other end. `priority`: that of work which may wait, or the agent's own. Throws where it cannot be started.
+ * Starts a program of the agent, without arguments, whose input and output are one end of a socket; the caller uses the
+ * other end. `priority`: the background priority, or the agent's own. Throws if it cannot be started.
  */
 export function startAnswering(
   program: string,
@@ -51,7 +51,7 @@ export function startAnswering(
 }
 
 function letGo<C extends Child | OutputChild>(child: C, program: string, streams: readonly unknown[]): C {
-  // Where there are no more file descriptors, the error comes by an event and there are no streams.
+  // Without free file descriptors, the error is an event and there are no streams.
   if (streams.includes(undefined)) {
     child.on('error', () => undefined)
     throw new Error(`cannot start ${program}: too many open files`)

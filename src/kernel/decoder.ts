@@ -1,5 +1,5 @@
-// What only libraries in C can read (names of C++ functions, what xz compressed), read by a program without any rights:
-// native/decode/decode.h has the protocol. Who asks waits, so that nothing of the agent's own thread may.
+// Decodes formats that only C libraries support (C++ names, xz), in a program without privileges: see
+// native/decode/decode.h for the protocol. Calls block, so do not use it on the agent's main thread.
 
 import { closeSync, readSync, writeSync } from 'node:fs'
 import { BoundedMap } from '../foundation/lib/bounded-map.ts'
@@ -11,10 +11,10 @@ import { findAsset } from './assets.ts'
 import { type AnsweringChild, type Child, startAnswering, startChild } from './child.ts'
 import { type ChannelHandle, loadNative, type Native, Unsupported } from './native.ts'
 
-/** Whose bytes these are: who makes the program fail again and again is not served any more. */
+/** Origin of the bytes: one that repeatedly crashes the program is no longer served. */
 export interface DecodeOrigin {
   readonly file: string
-  /** Of files that have one owner. */
+  /** Shared by files of one owner. */
   readonly owner: string
 }
 
@@ -23,25 +23,25 @@ export interface MangledName {
   readonly origin: DecodeOrigin
 }
 
-/** Names that stay as they are, by why. */
+/** Names that were not decoded, by reason. */
 export interface Undecoded {
-  /** The program did not survive them, or took too long. */
+  /** The program crashed, or took too long. */
   failed: number
-  /** Their file, or its owner, had too many of these. */
+  /** Their file, or its owner, had too many failures. */
   refused: number
-  /** Others took all the time. */
+  /** Others used up the time. */
   late: number
   /** The program does not run. */
   unavailable: number
 }
 
-/** Why something was not unpacked. */
+/** Why unpacking failed. */
 export class DecodeError extends Error {
   override readonly name = 'DecodeError'
 }
 
 export interface DecoderOptions {
-  /** Undefined: it was not built. Left out: it is where it belongs. */
+  /** Undefined: it was not built. Omitted: the default location. */
   readonly program?: string | undefined
 }
 
@@ -53,21 +53,21 @@ const mostPayload = 64 * 1024
 const mostMangled = 4096
 const mostDemangled = 4096
 
-/** For one answer. A name has 50 ms of a processor there, and shares it with all that runs on the host. */
+/** For one answer. A name gets 50 ms of CPU time there, but shares the CPU with the whole host. */
 const patienceMs = 2_000
-/** For all that is asked at once. */
+/** For one call. */
 const mostMs = 5_000
 const idleMs = 60_000
-/** How often a file, and an owner, may make the program end. */
+/** How often one file, and one owner, may crash the program. */
 const mostOfFile = 3
 const mostOfOwner = 16
 const mostOrigins = 4_096
 const firstWaitMs = 1_000
 const longestWaitMs = 60_000
-/** What every program that works knows. */
+/** A self-test that every working program passes. */
 const known = { mangled: '_Z1av', name: 'a()' }
 
-/** The program, by its end of the channel. Every method throws where it does not answer as it should. */
+/** The running program, by our end of the channel. Every method throws if it does not answer correctly. */
 class Running {
   usedMs = performance.now()
   readonly #child: AnsweringChild
@@ -90,7 +90,7 @@ class Running {
       throw error
     }
     native.channelBelongs(this.#channel, this.#child.pid!)
-    // By then the runtime has reaped it, and the number may become another's.
+    // After the runtime has reaped it, the pid may be reused.
     this.#child.on('exit', () => native.channelBelongs(this.#channel, 0))
   }
 
@@ -139,12 +139,12 @@ class Running {
   }
 }
 
-/** Starts the program when it is first needed, and again when it ended. One that does not run at all is tried again later. */
+/** Starts the program on demand, and again after it ended. If it does not run at all, retries later. */
 export class Decoder {
   readonly undecoded: Undecoded = { failed: 0, refused: 0, late: 0, unavailable: 0 }
-  /** How often it was started. */
+  /** Number of starts. */
   starts = 0
-  /** Why it does not run; '' where nothing is wrong. */
+  /** Why it does not run; '' if nothing is wrong. */
   fault = ''
   readonly #program: string | undefined
   readonly #failures = counted(new BoundedMap<string, number>(mostOrigins))
@@ -157,8 +157,8 @@ export class Decoder {
   }
 
   /**
-   * Mangled names of C++ functions (`_Z…`) as people write them, with their parameters; as they are where they are none,
-   * have 4 KiB or more, would become longer than 4 KiB, or could not be read. Takes 10 seconds at most. Does not throw.
+   * Demangles C++ names (`_Z…`), with parameters. Returns a name unchanged if it is not mangled, has 4 KiB or more,
+   * would become longer than 4 KiB, or could not be decoded. Takes 10 seconds at most. Does not throw.
    */
   demangle(names: readonly MangledName[]): string[] {
     const written = names.map(({ name }) => name)
@@ -181,8 +181,8 @@ export class Decoder {
   }
 
   /**
-   * Unpacks what xz compressed into a file in memory of at most `most` bytes and returns its descriptor, which the caller
-   * closes. Takes 10 seconds at most. Throws `DecodeError`.
+   * Unpacks xz data into a memory file of at most `most` bytes and returns its descriptor, which the caller closes.
+   * Takes 10 seconds at most. Throws `DecodeError`.
    */
   unpack(bytes: Uint8Array, most: number, origin: DecodeOrigin): number {
     if (this.#isRefused(origin)) throw new DecodeError('too many unreadable files of the same owner')
@@ -198,17 +198,17 @@ export class Decoder {
       this.#fail(origin)
       throw new DecodeError(`cannot unpack xz data: ${errorText(error)}`, { cause: error })
     } finally {
-      // What it unpacked with stays in its memory.
+      // Its working memory stays allocated.
       this.close()
     }
   }
 
-  /** Ends the program where it was not asked anything for a minute. */
+  /** Stops the program after a minute without requests. */
   closeIdle(): void {
     if (this.#running !== undefined && performance.now() - this.#running.usedMs > idleMs) this.close()
   }
 
-  /** Ends the program. It is started again when it is needed. */
+  /** Stops the program. It is restarted on demand. */
   close(): void {
     this.#running?.close()
     this.#running = undefined
@@ -226,11 +226,11 @@ export class Decoder {
       return !refused
     })
     if (served.length === 0 || this.#exchange(names, served, written, endMs) || served.length === 1) return
-    // One of them did it: which one says only itself. Each is asked for alone.
+    // One of them caused it: retry each alone to find which.
     for (const index of served) this.#demangleBatch(names, [index], written, endMs)
   }
 
-  /** False: the program did not survive it. */
+  /** False: the program crashed on it. */
   #exchange(
     names: readonly MangledName[],
     batch: readonly number[],
@@ -296,7 +296,7 @@ export class Decoder {
   }
 }
 
-/** It is not xz's, broken, or larger than it may be: a fault of the file alone. */
+/** Not xz, damaged, or above the limit: a fault of the file alone. */
 class PackedError extends DecodeError {}
 
 const packedReasons = ['', 'not valid xz data', 'the data is too large', 'it needs too much memory']
@@ -308,7 +308,7 @@ function unpackInto(running: Running, fd: number, bytes: Uint8Array, most: numbe
   const step = mostPayload - limit.length
   let unpacked = 0
   for (let at = 0; ; at += step) {
-    // Behind the last of it stands nothing, which says that it was the last.
+    // An empty piece marks the end.
     const piece = bytes.subarray(at, at + step)
     if (at === 0) running.send(ask.unpack, limit, piece)
     else running.send(ask.more, piece)
@@ -341,7 +341,7 @@ function nativeOrThrow(): Native {
   return native
 }
 
-/** Why the program does not run on this host; '' where it does. Starts it, and waits for nothing. */
+/** Why the program does not run on this host; '' if it does. Starts it, without waiting. */
 export async function tryDecoder(program = findAsset('svc-decode')): Promise<string> {
   if (program === undefined) return 'svc-decode is not installed next to the agent'
   let child: Child

@@ -1,6 +1,6 @@
 import { loadNative, Unsupported } from './native.ts'
 
-/** Duplicates a descriptor (fcntl(2), F_DUPFD_CLOEXEC). Throws where there is no room for it, or no addon. */
+/** Duplicates a descriptor (fcntl(2), F_DUPFD_CLOEXEC). Throws if no descriptor is free, or there is no addon. */
 export function duplicate(fd: number): number {
   const native = loadNative()
   if (native instanceof Unsupported) throw new Error(native.reason)

@@ -1,4 +1,4 @@
-// svc-probe, asked by turns: who asks waits for the answer, and never longer than it said.
+// Synchronous requests to svc-probe, one at a time, with a timeout.
 
 import { readSync, writeSync } from 'node:fs'
 import { retryInterrupted } from '../foundation/lib/retry-interrupted.ts'
@@ -6,16 +6,16 @@ import { type AnsweringChild, startAnswering } from './child.ts'
 import type { ChannelHandle, Native } from './native.ts'
 
 export interface HelperAnswer {
-  /** 0: it worked. */
+  /** 0: success. */
   readonly errno: number
   readonly payload: Buffer
 }
 
-/** The longest: command line and environment of a process. */
+/** The longest answer: command line and environment of a process. */
 const mostAnswerBytes = 2 * 256 * 1024 + 64
 const bufferBytes = mostAnswerBytes + 4_096
 
-/** svc-probe, by its end of the channel. Every method throws where it has ended. */
+/** svc-probe, by our end of the channel. Every method throws after it has ended. */
 export class HelperChannel {
   isOpen = true
   readonly #child: AnsweringChild
@@ -50,7 +50,7 @@ export class HelperChannel {
     this.#native.channelClose(this.#channel)
   }
 
-  /** `text`: what native/probe/probe.c calls PATH. */
+  /** `text`: PATH in native/probe/probe.c. */
   ask(id: number, operation: string, limit: number, text: string): void {
     const request = `${id} ${operation} ${limit} ${Buffer.from(text).toString('hex')}\n`
     if (retryInterrupted(() => writeSync(this.#fd, request)) !== request.length)
@@ -58,8 +58,8 @@ export class HelperChannel {
   }
 
   /**
-   * Undefined where it does not come in time; valid until the next call. `other`: a question from before that has been
-   * answered.
+   * Undefined if it does not arrive in time; valid until the next call. `other`: called for an answer to an earlier
+   * request.
    */
   answer(
     id: number,
@@ -72,7 +72,7 @@ export class HelperChannel {
       if (head === undefined) return undefined
       const [answered = 0, errno = 0, length = 0] = head.text.split(' ').map(Number)
       if (length > mostAnswerBytes) throw new Error('unexpected output')
-      // What is there of it stays, and is read with the next question.
+      // The received part stays, and is read with the next request.
       if (!this.#fill(head.end + length, endMs)) return undefined
       const answer = { errno, payload: this.#buffer.subarray(head.end, head.end + length) }
       this.#start = head.end + length
@@ -81,9 +81,9 @@ export class HelperChannel {
     }
   }
 
-  /** The line that begins here; `end`: where the next byte stands. */
+  /** The line that begins here; `end`: offset after it. */
   #line(endMs: number): { readonly text: string; readonly end: number } | undefined {
-    // Only between answers, so that nothing moves that is in use.
+    // Only between answers, so that no bytes in use move.
     this.#buffer.copyWithin(0, this.#start, this.#end)
     this.#end -= this.#start
     this.#start = 0
@@ -95,7 +95,7 @@ export class HelperChannel {
     }
   }
 
-  /** Whether there are so many bytes. */
+  /** True if this many bytes are available. */
   #fill(wanted: number, endMs: number): boolean {
     while (this.#end < wanted) {
       if (performance.now() > endMs) return false
@@ -105,7 +105,7 @@ export class HelperChannel {
       } catch (error) {
         const { code } = error as NodeJS.ErrnoException
         if (code === 'EAGAIN') return false
-        // A signal: with many of them the kernel's own bound of the wait begins again and again.
+        // A signal: many of them would restart the kernel's timeout forever.
         if (code === 'EINTR') continue
         throw error
       }

@@ -1,21 +1,21 @@
-// Who let questions about its processes wait. Reading what processes keep (strings, memory, lists of mappings) may wait
-// for ever, for a lock that they hold or a file system of theirs. So whoever asks gives up, and then asks nothing of such
-// an owner (user within a container, unit or session) until the question was answered and a while after.
+// Owners of processes that did not answer. Reading private data of processes (strings, memory, lists of mappings) may
+// block forever, on a lock or a file system of theirs. So callers give up, and then send no requests for that owner (a
+// user within a container, unit or session) until the request is answered and for a while afterwards.
 
 import type { Owner } from '../foundation/lib/fair-share.ts'
 
-/** Questions that nobody answers, of all and of one group: each is a thread of svc-probe. */
+/** Maximum unanswered requests, in total and per group: each blocks a thread of svc-probe. */
 const mostHeld = 64
 const mostHeldOfGroup = 3
-/** How long nothing is asked of who let a question wait, once it was answered; twice as long each time after. */
+/** How long an owner gets no requests after an overdue one was answered; doubled each time. */
 const firstPenaltyMs = 10_000
 const longestPenaltyMs = 600_000
-/** Owners that are remembered for it. */
+/** Maximum remembered owners. */
 const mostOwners = 1_024
 
 interface Holder {
   readonly owner: Owner
-  /** Questions without an answer. */
+  /** Unanswered requests. */
   held: number
   penaltyMs: number
   untilMs: number
@@ -24,20 +24,20 @@ interface Holder {
 export class Holders {
   readonly #now: () => number
   readonly #holders = new Map<string, Holder>()
-  /** Those that wait, by the number of their question. */
+  /** Owners of unanswered requests, by request number. */
   readonly #held = new Map<number, Holder>()
 
-  /** `now`: milliseconds of a clock that never goes back. */
+  /** `now`: milliseconds of a monotonic clock. */
   constructor(now: () => number) {
     this.#now = now
   }
 
-  /** How many questions nobody has answered yet. */
+  /** Number of unanswered requests. */
   get held(): number {
     return this.#held.size
   }
 
-  /** Nobody ever let a question wait: whose it is need not be known. */
+  /** True if no owner ever delayed a request, in which case callers need not determine owners. */
   get areNone(): boolean {
     return this.#holders.size === 0
   }
@@ -47,14 +47,14 @@ export class Holders {
     const own = this.#holders.get(keyOf(owner))
     if (own !== undefined && this.#isPenalised(own)) return true
     if (owner.group === '') return false
-    // Users of a group may be made by one of them, as many as it likes.
+    // A group's users may all be created by one of them, without limit.
     let ofGroup = 0
     for (const holder of this.#holders.values())
       if (holder.owner.group === owner.group && this.#isPenalised(holder)) ofGroup++
     return ofGroup >= mostHeldOfGroup
   }
 
-  /** A question was not answered in time. */
+  /** A request was not answered in time. */
   hold(id: number, owner: Owner): void {
     const key = keyOf(owner)
     const holder = this.#holders.get(key) ?? { owner, held: 0, penaltyMs: 0, untilMs: 0 }
@@ -70,7 +70,7 @@ export class Holders {
     }
   }
 
-  /** One that was held has been answered, or never will be. */
+  /** An overdue request was answered, or never will be. */
   answered(id: number): void {
     const holder = this.#held.get(id)
     if (holder === undefined) return
@@ -80,7 +80,7 @@ export class Holders {
     holder.untilMs = this.#now() + holder.penaltyMs
   }
 
-  /** Whoever was asked has ended. */
+  /** The answering program ended. */
   answeredAll(): void {
     for (const id of [...this.#held.keys()]) this.answered(id)
   }

@@ -1,4 +1,4 @@
-// Reading the host's files. Files of a real /proc or /sys stay open: reading one again costs a quarter of opening it
+// Reads the host's files. Files of a real /proc or /sys stay open: reading one again costs a quarter of opening it
 // (measured: 0.9 µs against 6.2 µs for an attribute of /sys, 4.1 against 7.1 for /proc/stat).
 
 import {
@@ -21,24 +21,24 @@ import type { Host, Tree } from '../foundation/model/host.ts'
 import { LocalFiles } from './local-files.ts'
 import { MountTable } from './mounts.ts'
 
-/** Longer files are not read: /proc/net/udp of half a million sockets is about as long. */
+/** Longer files are not read: /proc/net/udp with half a million sockets is about that long. */
 const mostBytes = 64 * 1024 * 1024
-/** The buffer at first, and what it may stay at. */
+/** Initial size of the buffer, and the largest size that it keeps. */
 const firstBytes = 16 * 1024
 const largeBytes = 256 * 1024
-/** Files that stay open, of all trees together, if they are no more than a quarter of those that may be open. */
+/** Maximum open files, over all trees, up to a quarter of the process's limit. */
 const mostKept = 2048
 
-/** statfs(2) types of file systems whose open files always show what is there now. */
+/** statfs(2) types of file systems whose open files always show current data. */
 const procType = 0x9fa0
 const sysfsType = 0x62656572
 
-/** Below these a device can take the name of another one while its files are open, and they go with it. */
+/** Below these a device can take another's name while files are open, so their open files are closed then. */
 const renamable = /^.*?\/class\/(?:net|infiniband)\/[^/]+(?=\/)/
-/** A name is looked at once in a scrape, which takes less. */
+/** How long a name is valid; a scrape takes less, so it checks each name once. */
 const nameLastsMs = 100
 
-/** Not there, not for this process, not now: what an optional file may be without anything being wrong. */
+/** Missing, not permitted, or not available now: normal states of an optional file. */
 const absent = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -60,7 +60,7 @@ const absent = new Set([
   'EBUSY',
   'EPROTO',
   'EREMOTEIO',
-  // ENOTSUPP, which drivers answer and no program should see.
+  // ENOTSUPP, a kernel-internal error that some drivers return.
   'Unknown system error -524',
 ])
 
@@ -72,26 +72,26 @@ export interface HostPaths {
   readonly udev: string
 }
 
-/** The host's trees, and what is open of them. */
+/** The host's trees, and their open files. */
 export class HostFiles implements Host {
   readonly proc: Tree
   readonly sys: Tree
   readonly root: Tree
   readonly udev: Tree
   readonly #kept = new KeptFiles()
-  /** With a buffer of its own: where links lead is asked while others hold what they read. */
+  /** Has its own buffer: links are resolved while other code uses the bytes that it read. */
   readonly #keptOfMounts = new KeptFiles()
 
   constructor({ procfs, sysfs, rootfs, udev }: HostPaths) {
     this.proc = new Directory(procfs, this.#kept)
     this.sys = new Directory(sysfs, this.#kept)
-    // This process's own mounts, whichever the host's /proc is.
+    // The mounts of this process, even if the host's /proc is elsewhere.
     const mounts = new MountTable(new Directory('/proc', this.#keptOfMounts), ['self/mountinfo'], '/')
     this.root = new LocalFiles(new Directory(rootfs, this.#kept), mounts)
     this.udev = new Directory(udev, this.#kept)
   }
 
-  /** Closes files that no reading wanted since the last call of this. */
+  /** Closes files that were not read since the last call. */
   sweep(): void {
     this.#kept.sweep()
   }
@@ -102,7 +102,7 @@ export class HostFiles implements Host {
   }
 }
 
-/** A device that can be renamed, by the inode of its link. */
+/** A device that can be renamed, identified by the inode of its link. */
 interface Place {
   readonly link: string
   readonly inode: number | undefined
@@ -131,7 +131,7 @@ class KeptFiles {
     return file.place === undefined || this.#isThere(file.place) ? file.fd : undefined
   }
 
-  /** False: there is no room, and the caller closes it. */
+  /** False: the limit is reached, and the caller closes it. */
   keep(path: string, fd: number): boolean {
     if (this.#closed || this.#files.size >= this.#most) return false
     this.#files.set(path, { fd, place: this.#placeOf(path), used: true })
@@ -171,21 +171,24 @@ class KeptFiles {
     }
     this.#places = new Map()
     for (const { place } of this.#files.values()) if (place) this.#places.set(place.link, place)
-    // One long file is no reason to keep its room.
+    // Do not keep a large buffer because of one long file.
     if (this.buffer.length > largeBytes) this.buffer = Buffer.allocUnsafeSlow(firstBytes)
   }
 
-  /** A reading that is under way may go on; nothing stays open after it. */
+  /** A read in progress may continue; nothing stays open after it. */
   close(): void {
     this.#closed = true
     for (const path of this.#files.keys()) this.drop(path)
   }
 
-  /** Bytes of the file at its start, in `buffer`. `once`: one read gives all of it. */
+  /**
+   * Reads the file from its start into `buffer` and returns the number of bytes. `once`: a single read returns
+   * everything.
+   */
   read(fd: number, once: boolean): number {
     let length = 0
     for (;;) {
-      // Files of /proc come in pages and end with a read of nothing; attributes of /sys have a page at most.
+      // /proc files are returned in pages and end with an empty read; /sys attributes have at most one page.
       const got = readSync(fd, this.buffer, length, this.buffer.length - length, length)
       length += got
       if (got === 0 || (once && length < this.buffer.length)) return length
@@ -198,13 +201,13 @@ class KeptFiles {
   }
 }
 
-/** Files that this process may have open at once (RLIMIT_NOFILE). */
+/** Maximum open files of this process (RLIMIT_NOFILE). */
 function mostOpen(): number {
   try {
     const limits = readFileSync('/proc/self/limits', 'latin1')
     return Number(/^Max open files +(\d+)/m.exec(limits)?.[1] ?? Number.POSITIVE_INFINITY)
   } catch {
-    return 0 // without a /proc of its own nothing is worth keeping
+    return 0 // without a /proc nothing is worth keeping open
   }
 }
 
@@ -233,7 +236,7 @@ class Directory implements Tree {
 
   find(path: string): string | undefined {
     const whole = this.at(path)
-    // A look that finds nothing costs a tenth of an error that is thrown.
+    // Checking costs a tenth of a thrown error.
     if (this.#kept.fd(whole) === undefined && !existsSync(whole)) return undefined
     try {
       return this.text(path).trim()
@@ -259,13 +262,13 @@ class Directory implements Tree {
       try {
         return kept.buffer.subarray(0, kept.read(open, this.#type === sysfsType))
       } catch (error) {
-        // Its device may have gone and come again: ENODEV then, ESRCH for a task, EIO for a module.
+        // Its device may have been removed and added again: ENODEV then, ESRCH for a task, EIO for a module.
         const { code } = error as NodeJS.ErrnoException
         kept.drop(whole)
         if (code !== 'ENODEV' && code !== 'ESRCH' && code !== 'ENOENT' && code !== 'EIO') throw error
       }
     }
-    // Without O_NONBLOCK a named pipe in the way would stop the agent.
+    // Without O_NONBLOCK a named pipe would block the agent.
     const fd = openSync(whole, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     let keep = false
     try {
@@ -306,7 +309,7 @@ class Directory implements Tree {
     try {
       return readlinkSync(this.at(path))
     } catch {
-      return undefined // not there, or no link: both are no target
+      return undefined // missing, or not a link: no target
     }
   }
 
@@ -314,7 +317,7 @@ class Directory implements Tree {
     try {
       return realpathSync(this.at(path))
     } catch {
-      return undefined // leads nowhere
+      return undefined // dangling
     }
   }
 

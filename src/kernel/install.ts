@@ -1,18 +1,18 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** How svc came onto this host, which decides where a hint goes. `host`: started by hand, or by something unknown. */
+/** How svc was installed on this host, which selects the hints. `host`: started manually, or by an unknown program. */
 export type Install = 'systemd' | 'container' | 'kubernetes' | 'host'
 
 const serviceAccount = 'var/run/secrets/kubernetes.io/serviceaccount'
 const containerMarks = ['.dockerenv', 'run/.containerenv']
 const units = ['etc', 'usr/lib', 'lib'].map(directory => `${directory}/systemd/system/svc.service`)
 
-/** What the environment and the files below `root` say. In a pod the container around it is the pod's business. */
+/** Determined from the environment and the files below `root`. In a pod, the container is part of the pod. */
 export function installOf(env: NodeJS.ProcessEnv = process.env, root = '/'): Install {
   const has = (path: string) => existsSync(join(root, path))
   if (env.KUBERNETES_SERVICE_HOST || has(serviceAccount)) return 'kubernetes'
-  // systemd-nspawn and Podman set `container`; the cgroup's path is left where neither file is.
+  // systemd-nspawn and Podman set `container`; without either file only the cgroup's path remains.
   if (env.container || containerMarks.some(has) || inContainerCgroup(join(root, 'proc/self/cgroup')))
     return 'container'
   return env.INVOCATION_ID || units.some(has) ? 'systemd' : 'host'
@@ -24,6 +24,6 @@ function inContainerCgroup(path: string): boolean {
       readFileSync(path, 'latin1').slice(0, 16_384),
     )
   } catch {
-    return false // no /proc: nothing says that this is one
+    return false // no /proc: no evidence of a container
   }
 }

@@ -1,4 +1,4 @@
-// BPF iterators: programs that the kernel runs for each of its processes, files or sockets, while somebody reads.
+// BPF iterators: programs that the kernel runs for each of its processes, files or sockets during a read.
 
 import { close, closeSync, read, readSync } from 'node:fs'
 import { promisify } from 'node:util'
@@ -6,10 +6,10 @@ import type { LinkHandle, Native } from './native.ts'
 
 const readLater = promisify(read)
 const closeLater = promisify(close)
-/** The kernel writes no more at once. */
+/** Maximum that the kernel returns per read. */
 const chunkBytes = 65_536
 
-/** Runs an attached iterator once; returns what it wrote, `maxBytes` at most. Throws what the kernel does. */
+/** Runs an attached iterator once; returns its output, at most `maxBytes`. Throws the kernel's error. */
 export function readIterator(
   native: Native,
   link: LinkHandle,
@@ -19,7 +19,7 @@ export function readIterator(
   try {
     const parts: Buffer[] = []
     for (let size = 0; ; ) {
-      // One byte more tells what is whole from what is cut.
+      // One byte more distinguishes complete from truncated output.
       const part = Buffer.allocUnsafe(Math.min(chunkBytes, maxBytes + 1 - size))
       const length = patiently(() => readSync(fd, part, 0, part.length, null))
       if (length > 0) parts.push(part.subarray(0, length))
@@ -34,8 +34,8 @@ export function readIterator(
 }
 
 /**
- * Runs an attached iterator once, for what it does in the kernel: with many processes that takes a second, in which the
- * event loop does not wait. Rejects with what the kernel says.
+ * Runs an attached iterator once for its effects in the kernel: with many processes that takes a second, which does not
+ * block the event loop. Rejects with the kernel's error.
  */
 export async function runIterator(native: Native, link: LinkHandle): Promise<void> {
   const fd = native.iteratorOpen(link)
@@ -67,7 +67,7 @@ function patiently(call: () => number): number {
   }
 }
 
-/** The kernel goes on where it was: it was interrupted, or has done a million rows without one that is shown. */
+/** Retryable: it was interrupted, or processed a million rows without output, and continues from there. */
 function isPassing(error: unknown): boolean {
   const { code } = error as NodeJS.ErrnoException
   return code === 'EAGAIN' || code === 'EINTR'

@@ -4,10 +4,10 @@ import { findAsset } from './assets.ts'
 import { BpfObject, LoadError, type LoadOptions } from './bpf-object.ts'
 import type { Native, ObjectHandle } from './native.ts'
 
-/** Which build of an object: `old` is for kernels before 5.12 (`OLD_KERNEL` in bpf/). Both are laid out alike. */
+/** Build of an object: `old` is for kernels before 5.12 (`OLD_KERNEL` in bpf/). Both have the same layout. */
 export type Build = 'new' | 'old'
 
-/** Of the `old` build alone: what makes numbers of owners a secret (bpf/include/owner.h). */
+/** Only in the `old` build: the secret for hashing owners (bpf/include/owner.h). */
 const seeds = { section: '.rodata.old', bytes: 16 } as const
 
 export interface BuiltObject {
@@ -16,8 +16,8 @@ export interface BuiltObject {
 }
 
 /**
- * Loads an object, `net`, in the build that this kernel takes: the old one where it does not know what the other is made
- * of. Throws a `LoadError` where it takes neither: that of the build that is meant for it.
+ * Loads an object, `net`, in the build that this kernel supports: the old one if it lacks features of the new one.
+ * Throws a `LoadError` if it supports neither: that of the build intended for it.
  */
 export function loadObject(
   native: Native,
@@ -27,14 +27,14 @@ export function loadObject(
   try {
     return { object: loadBuild(native, name, 'new', options), build: 'new' }
   } catch (error) {
-    // Objects that every kernel takes have no other build.
+    // Objects that every kernel supports have only one build.
     const isBuilt = findAsset(oldFile(name)) !== undefined
     if (!(error instanceof LoadError) || !error.refusal.unknown || !isBuilt) throw error
     return { object: loadBuild(native, name, 'old', options), build: 'old' }
   }
 }
 
-/** Loads this build of it, and no other. */
+/** Loads only this build. */
 export function loadBuild(
   native: Native,
   name: string,

@@ -1,18 +1,18 @@
-/** Why a load failed: which program or map, and the line of the log that tells. */
+/** Why a load failed: the program or map, and the line of the log with the reason. */
 export interface Refusal {
   readonly program: string | undefined
   readonly map: string | undefined
   readonly reason: string
-  /** The kernel does not know what the object is made of, as older ones do not. */
+  /** The kernel lacks a feature of the object, as older ones do. */
   readonly unknown: boolean
 }
 
-/** Told of an object that the kernel refused, wholly or in one of its programs, with all that libbpf and the verifier said. */
+/** Called when the kernel rejects an object or one of its programs, with all output of libbpf and the verifier. */
 export type RefusalListener = (object: string, refusal: Refusal, log: string) => void
 
 const listeners = new Set<RefusalListener>()
 
-/** Tells of every refusal from now on, until the function that it returns is called. */
+/** Reports every rejection until the returned function is called. */
 export function watchRefusals(listener: RefusalListener): () => void {
   listeners.add(listener)
   return () => {
@@ -20,7 +20,7 @@ export function watchRefusals(listener: RefusalListener): () => void {
   }
 }
 
-/** Keeps what was said for whoever wants it: an object is loaded by many, and most want only the finding. */
+/** Passes the full output to listeners: objects are loaded in many places, most of which need only the finding. */
 export function reportRefusal(object: string, refusal: Refusal, log: string): void {
   for (const listener of listeners) listener(object, refusal, log)
 }

@@ -1,5 +1,5 @@
-// What this process has in the kernel: the programs and maps of every object that is loaded, whoever loaded it. Whoever
-// shows some of it reads it here.
+// What this process has in the kernel: the programs and maps of all loaded objects. The single source for everything
+// that shows them.
 
 import { Turn } from '../foundation/lib/turn.ts'
 import type { MapEntries } from './map-entries.ts'
@@ -9,21 +9,21 @@ import type { ProgramSpec } from './native.ts'
 export interface ProgramState extends ProgramSpec {
   /** Name of its object. */
   readonly object: string
-  /** 0 where it was left out of the load. */
+  /** 0 if it was omitted from the load. */
   readonly id: number
-  /** Nanoseconds in all of its runs, and how many; 0 unless the kernel measures them (`statsEnable`). */
+  /** Nanoseconds of all runs, and their number; 0 unless the kernel measures them (`statsEnable`). */
   readonly runTimeNs: number
   readonly runCount: number
   readonly attached: boolean
-  /** Places that it is attached to: one, or one for each CPU or library. */
+  /** Number of attachments: one, or one for each CPU or library. */
   readonly links: number
-  /** Why it was left out of the load. */
+  /** Why it was omitted from the load. */
   readonly refused: string | undefined
 }
 
 /** A map of an object. */
 export interface LoadedMap {
-  /** As libbpf names it; objects may have maps of one name. */
+  /** As libbpf names it; several objects may use the same name. */
   readonly name: string
   readonly object: string
   readonly type: string
@@ -32,7 +32,7 @@ export interface LoadedMap {
 }
 
 export interface MapState extends LoadedMap {
-  /** Held at some time of late; arrays count as full, and storage of sockets and tasks shows none. */
+  /** Recently counted; arrays count as full, and socket and task storage shows none. */
   readonly entries: number
 }
 
@@ -58,7 +58,7 @@ export function loadedPrograms(object?: string): ProgramState[] {
   return programs(object).filter(({ id }) => id !== 0)
 }
 
-/** Programs that the kernel refused, and that their objects do without. */
+/** Programs that the kernel rejected, and that their objects work without. */
 export function refusedPrograms(object?: string): ProgramState[] {
   return programs(object).filter(({ refused }) => refused !== undefined)
 }
@@ -67,12 +67,12 @@ function programs(object: string | undefined): ProgramState[] {
   return [...objects].flatMap(each => (object === undefined || each.name === object ? each.programs() : []))
 }
 
-/** Maps in the kernel. One that objects share is that of the first. */
+/** Maps in the kernel. A shared map is listed with its first object. */
 export function loadedMaps(): LoadedMap[] {
   return distinctMaps().map(({ map }) => map)
 }
 
-/** The same with their entries, as far as they have been counted. */
+/** The same with their entries, as counted so far. */
 export function countedMaps(): MapState[] {
   const maps = distinctMaps()
   for (const { entries } of maps) if (entries.isStale && !waiting.includes(entries)) waiting.push(entries)
@@ -87,9 +87,9 @@ function distinctMaps(): { readonly map: LoadedMap; readonly entries: MapEntries
   return [...byId.values()]
 }
 
-/** So long a count may hold up whoever asks, and others while it goes on. */
+/** How long counting may block the caller, and other work in later turns. */
 const atOnceMs = 4
-/** Maps that are to be counted. */
+/** Maps to be counted. */
 const waiting: MapEntries[] = []
 let counting: Generator<void> | undefined
 let goesOn = false
@@ -98,7 +98,7 @@ function* countEach(): Generator<void> {
   for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) yield* next.counts()
 }
 
-/** Counts for a while; the rest follows by itself, in turns. */
+/** Counts for a short time; the rest continues automatically in later turns. */
 function countNow(): void {
   counting ??= countEach()
   if (countSome(new Turn(atOnceMs)) && !goesOn) void countOn()
@@ -112,7 +112,7 @@ async function countOn(): Promise<void> {
   goesOn = false
 }
 
-/** False: all have been counted. */
+/** False: all are counted. */
 function countSome(turn: Turn): boolean {
   while (counting !== undefined && !turn.isOver) if (counting.next().done) counting = undefined
   return counting !== undefined

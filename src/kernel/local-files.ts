@@ -1,13 +1,13 @@
 import type { Tree } from '../foundation/model/host.ts'
 import { type MountTable, RemotePaths } from './mounts.ts'
 
-/** Mounts and links may be of this age. */
+/** Maximum age of cached mounts and links. */
 const freshMs = 1000
 
 /**
- * A tree that does not lead to where a server that is away would stop this process: mounts of network and FUSE file
- * systems in it, and what links to one. What is there is absent, or an error that says so. The tree's own file system is
- * read whatever it is, as a host without it is at a stop anyway.
+ * A tree that excludes everything that could block this process when a server is down: mounts of network and FUSE file
+ * systems in it, and links to them. Such paths are absent, or yield an error with the reason. The tree's own file
+ * system is always read, as a host without it is down anyway.
  */
 export class LocalFiles implements Tree {
   readonly root: string

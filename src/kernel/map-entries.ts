@@ -1,20 +1,20 @@
 import { batchCursor, batchDone, type MapHandle, type Native } from './native.ts'
 
-/** How long a count is shown before the map is counted anew, as that reads all of it: */
+/** How long a count is used before the map is counted again, which reads all of it: */
 const freshMs = 10_000
-/** and no oftener than for 1 % of the time. */
+/** and at most 1 % of the time. */
 const restShare = 100
 const batchEntries = 64
-/** A map whose elements come and go while it is counted may be walked for longer than it is. */
+/** Walks beyond the map's size, as elements may come and go during the count. */
 const mostWalks = 2
 
-/** How many entries a map has, counted a batch at a time. */
+/** Counts a map's entries, one batch at a time. */
 export class MapEntries {
   readonly #native: Native
   readonly #map: MapHandle
   readonly #isCounted: boolean
   #known: number | undefined
-  /** Of the first count, while it is under way. */
+  /** The first count, while in progress. */
   #sofar = 0
   #staleMs = Number.NEGATIVE_INFINITY
 
@@ -29,12 +29,12 @@ export class MapEntries {
     return this.#isCounted && performance.now() >= this.#staleMs
   }
 
-  /** As of the last count; while there was none, what it has found so far. */
+  /** The last count; before the first one is complete, its result so far. */
   get count(): number {
     return this.#known ?? this.#sofar
   }
 
-  /** Counts anew, a batch with each step. Where the map is closed meanwhile, it ends. */
+  /** Counts again, one batch per step. Ends if the map is closed. */
   *counts(): Generator<void> {
     const native = this.#native
     const map = this.#map
@@ -54,7 +54,7 @@ export class MapEntries {
       }
       this.#known = Math.min(count, map.maxEntries)
     } catch {
-      // Its object was closed, or the kernel has no memory for the answer: the last count stands.
+      // Its object was closed, or the kernel has no memory for the answer: keep the last count.
     }
     this.#staleMs = performance.now() + Math.max(freshMs, restShare * tookMs)
   }

@@ -1,28 +1,29 @@
-// Whether a file of another process lies where asking for it may never be answered, found out without asking.
+// Determines, without accessing it, whether a file of another process is on a file system that may hang.
 
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { linkText } from '../foundation/lib/optional-files.ts'
 import { type Mount, parseMounts } from './mounts.ts'
 
-/** A place without opening what is there (open(2)); the runtime does not name it. */
+/** References a path without opening it (open(2)); the runtime has no constant for it. */
 const O_PATH = 0o10000000
-/** Of a list of mounts, for a namespace of its own (containers have some 30 of 150 bytes), and for the host. */
+/**
+ * Limits of a list of mounts: of a separate namespace (containers have some 30, at 150 bytes each), and of the host.
+ */
 const mostOwnBytes = 256 * 1024
 const mostHostBytes = 8 * 1024 * 1024
 const partBytes = 64 * 1024
-/** For how long the host's mounts, which are root's, are taken as they were, in milliseconds. */
+/** How long the host's mounts, which are root's, are cached, in milliseconds. */
 const goodForMs = 1_000
 
-/** By their numbers. */
+/** By mount id. */
 type Mounts = ReadonlyMap<string, Pick<Mount, 'type' | 'major' | 'minor' | 'mayHang'>>
 
 /**
- * Whether looking at what a link of /proc leads to (exe, root, map_files) may wait for ever: its mount is of a server or
- * of another program, or one that nobody vouches for. Users may mount file systems of their own in namespaces of their
- * own, and an overlay (overlayfs) upon them, which answers everybody where those answer them alone. Such an overlay is
- * believed only where the host has the same one mounted, as those of containers are. A mount that neither the process
- * nor the host shows is not believed either: descriptors are passed on; nor is one among more than anybody needs. Throws
- * where there is no such link.
+ * True if accessing the target of a /proc link (exe, root, map_files) may block forever: its mount is on the network,
+ * served by another program, or not trusted. Users may mount their own file systems in their own namespaces, and
+ * overlays (overlayfs) on top, which answer only while those do. Such an overlay is trusted only if the host has the
+ * same one mounted, as it has those of containers. A mount that neither the process nor the host lists is not trusted
+ * either, as descriptors can be passed on; nor is one in a list above the size limit. Throws if there is no such link.
  */
 export function mayHangAt(procDir: string, pid: number, link: string): boolean {
   const place = openPlace(link)
@@ -34,14 +35,14 @@ export function mayHangAt(procDir: string, pid: number, link: string): boolean {
 }
 
 /**
- * The place that a link of /proc leads to, which is not opened. Those in map_files wait for the lock of the process's memory,
- * so who opens what is there goes on by /proc/self/fd, and follows the link once.
+ * References the target of a /proc link without opening it. Links in map_files wait for the lock of the process's
+ * memory, so code that opens the target continues through /proc/self/fd, and follows the link only once.
  */
 export function openPlace(link: string): number {
   return openSync(link, O_PATH)
 }
 
-/** As `mayHangAt`, of an open place. */
+/** Like `mayHangAt`, for a reference from `openPlace`. */
 export function mayHangBehind(procDir: string, pid: number, place: number): boolean {
   const id = mountOf(place)
   const hosts = hostsMounts(procDir)
@@ -57,22 +58,22 @@ export function mayHangBehind(procDir: string, pid: number, place: number): bool
   return true
 }
 
-/** Whether a process is in the agent's user namespace: what is mounted for it, root has mounted. */
+/** True if a process is in the agent's user namespace: its mounts were made by root. */
 export function isOfHost(procDir: string, pid: number): boolean {
   return userNamespace(procDir, pid) === userNamespace(procDir, 'self')
 }
 
 function userNamespace(procDir: string, pid: number | 'self'): string {
-  // '': a kernel without them, or a process that ended, which has no files either.
+  // '': a kernel without them, or a process that exited, which has no files either.
   return linkText(`${procDir}/${pid}/ns/user`)
 }
 
-/** The number of a mount in mountinfo, by what the kernel says of a descriptor: the file system is not asked. */
+/** The mount id in mountinfo, from the kernel's data about a descriptor: does not access the file system. */
 function mountOf(fd: number): string {
   return /^mnt_id:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1] ?? ''
 }
 
-/** Whether a process has the mounts of the host's first one. */
+/** True if a process has the host's initial mount namespace. */
 function isSameNamespace(procDir: string, pid: number): boolean {
   try {
     return readlinkSync(`${procDir}/${pid}/ns/mnt`) === readlinkSync(`${procDir}/1/ns/mnt`)
@@ -81,10 +82,10 @@ function isSameNamespace(procDir: string, pid: number): boolean {
   }
 }
 
-/** The last look at the host's mounts. */
+/** The host's mounts as last read. */
 let last: { readonly procDir: string; readonly ms: number; readonly mounts: Mounts } | undefined
 
-/** As the first process sees them: an agent in a container has others. Hosts of many containers have thousands. */
+/** As process 1 sees them: an agent in a container has others. Hosts with many containers have thousands. */
 function hostsMounts(procDir: string): Mounts {
   const now = performance.now()
   if (last?.procDir === procDir && now - last.ms < goodForMs) return last.mounts
@@ -95,8 +96,8 @@ function hostsMounts(procDir: string): Mounts {
 }
 
 /**
- * Undefined: there are none, or more than `most` bytes of them: users make as many as they like in
- * namespaces of their own, with paths of any length.
+ * Undefined: there are none, or more than `most` bytes: users can create any number in their own namespaces, with paths
+ * of any length.
  */
 function mountsIn(path: string, most: number): Mounts | undefined {
   const bytes = beginningOf(path, most + 1)
@@ -126,7 +127,7 @@ function beginningOf(path: string, most: number): Buffer {
       closeSync(fd)
     }
   } catch {
-    return Buffer.alloc(0) // it ended, or there is none
+    return Buffer.alloc(0) // it exited, or there is none
   }
   return Buffer.concat(parts, length)
 }

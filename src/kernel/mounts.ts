@@ -5,26 +5,26 @@ import { posix } from 'node:path'
 import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import type { Tree } from '../foundation/model/host.ts'
 
-/** One line of mountinfo (proc(5)). Texts are as the kernel writes them, the mount point decoded. */
+/** One line of mountinfo (proc(5)). Texts as the kernel writes them, with the mount point decoded. */
 export interface Mount {
   readonly device: string
   readonly type: string
-  /** Where it is for the host. */
+  /** Its path on the host. */
   readonly point: string
-  /** Where it is for this process, byte for byte. */
+  /** Its path in this process, byte for byte. */
   readonly path: Buffer
   readonly major: string
   readonly minor: string
   readonly isReadOnly: boolean
-  /** Looking at it may wait for a server or another program, */
+  /** Accessing it may wait for a server or another program, */
   readonly mayHang: boolean
-  /** or at what is on the way to it. */
+  /** or for one on the way to it. */
   readonly isRemote: boolean
-  /** A user other than root and that of this process serves it (FUSE). */
+  /** Served by a user other than root and this process's (FUSE). */
   readonly isUsers: boolean
 }
 
-/** File systems that answer from this host's memory and devices alone. All others may hang. */
+/** File systems that use only this host's memory and devices. All others may hang. */
 const localTypes = new Set(
   `adfs affs apfs bcachefs befs bfs binfmt_misc bpf btrfs cgroup cgroup2 configfs cpuset cramfs debugfs devpts devtmpfs
   efivarfs erofs exfat ext2 ext3 ext4 f2fs fusectl hfs hfsplus hpfs hugetlbfs iso9660 jffs2 jfs minix mqueue msdos nilfs2
@@ -32,7 +32,7 @@ const localTypes = new Set(
   squashfs sysfs tmpfs tracefs ubifs udf ufs vfat xfs zfs zonefs`.split(/\s+/),
 )
 
-/** Reads mountinfo, and parses it only when it is another than before. */
+/** Reads mountinfo, and parses it only if it has changed. */
 export class MountTable {
   readonly #proc: Tree
   readonly #files: readonly string[]
@@ -40,14 +40,14 @@ export class MountTable {
   #bytes: Buffer = Buffer.alloc(0)
   #mounts: readonly Mount[] | undefined
 
-  /** `files`: below /proc, of which the first that is there is read. `root`: as for `parseMounts`. */
+  /** `files`: paths below /proc, of which the first existing one is read. `root`: as for `parseMounts`. */
   constructor(proc: Tree, files: readonly string[], root: string) {
     this.#proc = proc
     this.#files = files
     this.#root = root
   }
 
-  /** The same array as long as nothing changed. Throws where it cannot be read. */
+  /** The same array until something changes. Throws if unreadable. */
   read(): readonly Mount[] {
     const bytes = this.#content()
     if (this.#mounts !== undefined && this.#bytes.equals(bytes)) return this.#mounts
@@ -57,12 +57,12 @@ export class MountTable {
     return this.#mounts
   }
 
-  /** Without a list of mounts none is known. */
+  /** Empty without a list of mounts. */
   readIfPresent(): readonly Mount[] {
     try {
       return this.read()
     } catch {
-      return [] // /proc of another host, or of none
+      return [] // /proc of another host, or none
     }
   }
 
@@ -72,7 +72,7 @@ export class MountTable {
       try {
         return this.#proc.bytes(this.#files[i]!)
       } catch (error) {
-        // /proc may hide processes of others from this one (hidepid).
+        // /proc may hide other users' processes from this one (hidepid).
         if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
       }
     }
@@ -80,9 +80,7 @@ export class MountTable {
   }
 }
 
-/**
- * The mounts in their order. `root` is the host's root directory for this process. Throws where a line shows no mount.
- */
+/** The mounts in order. `root` is the host's root directory in this process. Throws on an invalid line. */
 export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
   const lines = bytes.toString('latin1').split('\n')
   if (lines.at(-1) === '') lines.pop()
@@ -103,14 +101,14 @@ export function parseMounts(bytes: Buffer, root: string): readonly Mount[] {
   }))
 }
 
-/** The kernel follows no more on one way. */
+/** The kernel's limit of links in one path. */
 const mostLinks = 40
 
-/** Tells which paths of this process may hang, wherever symbolic links lead them, and looks at none that may. */
+/** Finds out which paths of this process may hang, even through symbolic links, without accessing any that may. */
 export class RemotePaths {
   readonly #remote: ReadonlySet<string>
   readonly #procs: ReadonlySet<string>
-  /** Targets by path; undefined: no link. */
+  /** Targets by path; undefined: not a link. */
   readonly #links = new Map<string, string | undefined>()
 
   /** `mounts` are of this process. `trusted`: a path that counts as local, with all mounts on the way to it. */
@@ -128,7 +126,10 @@ export class RemotePaths {
     return this.#remote.size > 0 && this.#pointOf(path, this.#remote) !== undefined
   }
 
-  /** Where the mount is, as bytes in latin1, that may hang and that a path leads to; or that of /proc, whose links lie. */
+  /**
+   * The mount point, as latin1 bytes, that a path leads to and that may hang; or that of /proc, whose links are
+   * misleading.
+   */
   pointOf(path: string): string | undefined {
     return this.#pointOf(path, this.#remote) ?? this.#pointOf(path, this.#procs)
   }
@@ -163,11 +164,11 @@ export class RemotePaths {
     let target: string | undefined
     try {
       const bytes = Buffer.from(path, 'latin1')
-      // Those of /proc do not lead where they say: /proc/1/root is another root.
+      // Links in /proc do not lead to their target text: /proc/1/root is another root.
       if (lstatSync(bytes, { throwIfNoEntry: false })?.isSymbolicLink() && !isWithin(path, this.#procs))
         target = readlinkSync(bytes, { encoding: 'latin1' })
     } catch {
-      // Nobody gets beyond what cannot be looked at.
+      // A path beyond something inaccessible is inaccessible as well.
     }
     this.#links.set(path, target)
     return target
@@ -185,7 +186,7 @@ interface Line {
   readonly isReadOnly: boolean
 }
 
-/** `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: tags end with the hyphen. */
+/** `36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue`: the hyphen ends the tags. */
 function parseLine(line: string, base: string): Line {
   const fields = line.split(' ')
   const last = fields.length - 1
@@ -195,14 +196,14 @@ function parseLine(line: string, base: string): Line {
   const options = fields[last]!
   const point = decoded(fields[4]!)
   return {
-    // A process that sees the host's root below its own may see the host's mounts by their paths there.
+    // A process that has the host's root below its own may see the host's mounts by their paths there.
     point: point === base ? '/' : point.startsWith(`${base}/`) ? point.slice(base.length) : point,
     device: utf8(fields[last - 1]!),
     type: utf8(fields[last - 2]!),
     options,
     major: device[1]!,
     minor: device[2]!,
-    // Of the mount, or of the file system that it shares with others; ext4 says why since Linux 6.15.
+    // Of the mount, or of the file system that mounts share; ext4 shows the cause since Linux 6.15.
     isReadOnly: [fields[5]!, options].some(list => /(^|,)(ro|emergency_ro)(,|$)/.test(list)),
   }
 }
@@ -212,7 +213,7 @@ function isUsers(type: string, options: string): boolean {
   return user !== undefined && user !== '0' && Number(user) !== process.geteuid?.()
 }
 
-/** Directories that an overlay asks in its turn: of those that change nothing, the first. */
+/** Directories that an overlay reads in turn: of the read-only ones, only the first. */
 function layers(type: string, options: string): readonly string[] {
   if (type !== 'overlay') return []
   return options.split(',').flatMap(option => /^(?:upperdir|lowerdir)=(\/[^:]*)/.exec(option)?.[1] ?? [])
@@ -222,14 +223,14 @@ function isWithin(path: string, directories: ReadonlySet<string>): boolean {
   return directories.size > 0 && ancestors(path).some(each => directories.has(each))
 }
 
-/** An absolute path and the directories on the way to it, the root last. */
+/** An absolute path and its parents, root last. */
 function ancestors(path: string): readonly string[] {
   const all: string[] = []
   for (let at = path; at !== '' && at !== '/'; at = at.slice(0, at.lastIndexOf('/'))) all.push(at)
   return [...all, '/']
 }
 
-/** Spaces, tabs, newlines and backslashes come as `\040` and its like. */
+/** Spaces, tabs, newlines and backslashes are encoded as `\040` and the like. */
 function decoded(text: string): string {
   if (!text.includes('\\')) return text
   return text.replace(/\\([0-3][0-7]{2})/g, (_, octal: string) =>

@@ -63,7 +63,7 @@ test('an ioctl writes into its argument and nowhere else', () => {
     for (const bytes of [0, 3]) {
       const { code, message } = thrown(() => native.ioctl(fd, blockSize, Buffer.alloc(bytes)))
       assert.equal(code, 'EFAULT')
-      assert.match(message, /^cannot do ioctl 0x2: /)
+      assert.match(message, /^cannot perform ioctl 0x2: /)
     }
     assert.equal(thrown(() => native.ioctl(fd, 0x1234, argument)).code, 'ENOTTY')
     assert.throws(() => native.ioctl(-1, 2, argument), TypeError)
@@ -84,7 +84,7 @@ test('a device that there is none of, or that has no ethtool, is an error that n
   )
   assert.match(
     thrown(() => native.ethtool('no-such-device', driver)).message,
-    /^cannot ask the device no-such-device /,
+    /^cannot query the device no-such-device: .*ethtool command 0x3/,
   )
   assert.throws(() => native.ethtool('lo', new Uint8Array(3)), TypeError)
 })

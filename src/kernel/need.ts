@@ -1,10 +1,10 @@
 import type { Capability } from './capabilities.ts'
 import { type Install, installOf } from './install.ts'
 
-/** `unknown` is what could not be tried: it is never shown as missing. `note` is worth knowing and no problem. */
+/** `unknown`: could not be tried; never shown as missing. `note`: worth knowing, but no problem. */
 export type State = 'ok' | 'limited' | 'missing' | 'unknown' | 'note'
 
-/** What users get, by topic of `svc doctor`, in the order in which it is shown. */
+/** What users get, by topic of `svc doctor`, in display order. */
 export const groups = {
   runtime: { title: 'Runtime', gives: 'a runtime that is tested, secure and small' },
   traces: { title: 'Traces', gives: 'spans and request metrics of every process, through eBPF' },
@@ -29,7 +29,7 @@ export const groups = {
 } as const
 export type Topic = keyof typeof groups
 
-/** Ways of fixing, by where the hint goes. */
+/** Kinds of hints, by where the fix is made. */
 export const hintKinds = [
   'any',
   'config',
@@ -45,41 +45,43 @@ export type HintKind = (typeof hintKinds)[number]
 /** Lines to copy: a directive of the unit, options of `docker run`, a field of the pod, a key of the configuration. */
 export type Hints = Readonly<Partial<Record<HintKind, string>>>
 
-/** One way in which a need can be unfulfilled. */
+/** One way in which a need can be unmet. */
 export interface Fault {
   readonly state: Exclude<State, 'ok'>
-  /** What it means, for the reference page; one sentence without its full stop. */
+  /** Its meaning, for the reference page; one sentence without its full stop. */
   readonly what: string
-  /** What it costs, where that differs from the need's own loss. */
+  /** The loss, if it differs from the need's. */
   readonly impact?: string
   readonly hints: Hints
 }
 
-/** What a try found: it works, or which fault it was and what exactly was seen. */
+/** Result of a try: it works, or the fault and the exact observation. */
 export type Finding<F extends string = string> =
   | { readonly ok: string }
   | { readonly fault: F; readonly detail: string }
 
-/** What is known of a need without trying it. */
+/** Static facts about a need. */
 export interface Declaration<F extends string = string> {
-  /** In words, and its own. */
+  /** Display name, unique. */
   readonly name: string
   readonly group: Topic
-  /** What it is for; one sentence without its full stop. */
+  /** Its purpose; one sentence without its full stop. */
   readonly summary: string
-  /** What does not work without it, to be read after “Loss:”. */
+  /** What does not work without it, displayed after “Loss:”. */
   readonly impact: string
-  /** What grants it to an agent that is not root. */
+  /** Capabilities that provide it to an agent that is not root. */
   readonly capabilities?: readonly Capability[]
   readonly faults: Readonly<Record<F, Fault>>
 }
 
-/** Something that a unit needs of this machine. It is tried, not guessed from a version; trying changes nothing. */
+/**
+ * A feature that a unit requires of this machine. It is tested, not inferred from a version; testing changes nothing.
+ */
 export interface Need<F extends string = string> extends Declaration<F> {
   readonly try: () => Finding<F>
 }
 
-/** Holds the faults that `try` answers to those that are declared. */
+/** Restricts the results of `try` to the declared faults. */
 export function need<F extends string>(row: Need<F>): Need<F> {
   return row
 }
@@ -88,7 +90,7 @@ export function need<F extends string>(row: Need<F>): Need<F> {
 export interface Outcome {
   readonly state: State
   readonly detail: string
-  /** Name of the fault in the table; undefined when it works. */
+  /** Name of the fault in the table; undefined if it works. */
   readonly fault?: string
   /** What does not work without it, for `limited` and `missing`. */
   readonly impact?: string
@@ -103,14 +105,14 @@ export function outcomeOf(declaration: Declaration, finding: Finding): Outcome {
   return { state, detail, fault, ...(costs && { impact }), hints }
 }
 
-/** One sentence of hints, for a log line or a document: what helps anywhere, and what fits this installation. */
+/** Formats hints as one sentence for a log line or a document: the general hint, and the one for this installation. */
 export function hintText(hints: Hints, install: Install = installOf()): string {
   const fitting = install === 'host' ? undefined : hints[install]
   const parts = [hints.any, fitting && `${install}: ${fitting}`].filter(part => part !== undefined)
   return parts.length > 0 ? parts.join('; ') : Object.values(hints).join('; ')
 }
 
-/** Hints that grant capabilities. A container's user other than root gets none of those that are added. */
+/** Hints that grant capabilities. A container's user other than root does not get added ones. */
 export function capabilityHints(
   ...names: readonly (Capability | 'NET_BIND_SERVICE' | 'SYS_RESOURCE')[]
 ): Required<Pick<Hints, 'any' | 'systemd' | 'container' | 'kubernetes'>> {

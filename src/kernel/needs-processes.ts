@@ -5,12 +5,12 @@ import { isKernelThread, statFields } from '../foundation/lib/process-stat.ts'
 import { heldCapabilities } from './capabilities.ts'
 import { capabilityHints, type Finding, need } from './need.ts'
 
-/** Number of the first pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
+/** Inode of the initial pid namespace, the same on every machine (PROC_PID_INIT_INO, include/linux/proc_ns.h). */
 const hostPidNamespace = 'pid:[4026531836]'
 
 const shortNames = 'service names: processes have only their short name'
 
-/** The host's numbers of processes, which the kernel gives and /proc is read by. */
+/** Host pids, as the kernel reports them and /proc must use them. */
 export const hostPid = need({
   name: 'host pid namespace',
   group: 'processes',
@@ -51,7 +51,7 @@ export const hostPid = need({
 
 const access = capabilityHints('SYS_PTRACE', 'DAC_READ_SEARCH')
 
-/** What names a service: executable, working directory and environment of processes of all users. */
+/** Data that names a service: executable, working directory and environment of processes of all users. */
 export const foreignProcesses = need({
   name: 'processes of others',
   group: 'processes',
@@ -96,11 +96,11 @@ export const foreignProcesses = need({
   try: () => tryProcesses('/proc'),
 })
 
-/** Processes that are tried at most. */
+/** Maximum processes to try. */
 const most = 256
 const parts = ['exe', 'cwd', 'environ'] as const
 
-/** Tries to read what the agent reads, of each process of another user that /proc, mounted at `proc`, shows. */
+/** Tries to read the data that the agent reads, for processes of other users in the /proc at `proc`. */
 export function tryProcesses(proc: string): Finding<'denied' | 'hidden' | 'protected' | 'none'> {
   const hidden = hiding(proc)
   const denied = new Map<(typeof parts)[number], number>()
@@ -109,7 +109,7 @@ export function tryProcesses(proc: string): Finding<'denied' | 'hidden' | 'prote
   for (const pid of others(proc)) {
     if (tried === most) break
     const codes = parts.map(part => codeOf(join(proc, pid, part)))
-    // It ended meanwhile.
+    // It exited.
     if (codes.includes('ENOENT') || codes.includes('ESRCH')) continue
     tried++
     if (codes.some(code => code !== '')) refused++
@@ -126,35 +126,35 @@ export function tryProcesses(proc: string): Finding<'denied' | 'hidden' | 'prote
   }
 }
 
-/** Whether this process has what it takes, as far as the kernel's own rules go. */
+/** True if this process has the required capabilities, as far as the kernel's own rules go. */
 function mayRead(): boolean {
   const held = heldCapabilities()
   return held?.has('SYS_PTRACE') === true && (held.has('DAC_READ_SEARCH') || held.has('DAC_OVERRIDE'))
 }
 
-/** Numbers of processes that are not this user's own, without threads of the kernel. */
+/** Pids of other users' processes, without kernel threads. */
 function* others(proc: string): Generator<string> {
   for (const pid of readdirSync(proc)) {
     if (!/^\d+$/.test(pid) || Number(pid) === process.pid) continue
     try {
-      // Root's own processes count where root lacks the right: init has more capabilities than a container's root.
+      // Root's own processes count if root lacks the capability: init has more capabilities than a container's root.
       if (process.geteuid?.() !== 0 && statSync(join(proc, pid)).uid === process.geteuid?.()) continue
-      // Not by their command lines: a process may let whoever reads that wait for ever (process-strings.ts).
+      // Do not read their command lines: a process may block readers forever (process-strings.ts).
       if (isKernelThread(statFields(readFileSync(join(proc, pid, 'stat'), 'latin1'), 7))) continue
     } catch {
-      continue // it ended, or is hidden, which is told by itself
+      continue // it exited, or is hidden, which is reported separately
     }
     yield pid
   }
 }
 
-/** The option that hides processes from this one; '' when process 1 can be seen or nothing says that it is hidden. */
+/** The mount option that hides processes from this one; '' if process 1 is visible or no option is known. */
 function hiding(proc: string): string {
   try {
     readFileSync(join(proc, '1/stat'))
     return ''
   } catch {
-    // The last mount of a place is the one that is seen.
+    // The last mount at a path is the visible one.
     const mounts = readFileSync(join(proc, 'self/mountinfo'), 'latin1').split('\n')
     const mount = mounts.findLast(line => line.split(' ', 5)[4] === proc) ?? ''
     const option = /\bhidepid=(\w+)/.exec(mount)?.[0] ?? ''
@@ -162,7 +162,7 @@ function hiding(proc: string): string {
   }
 }
 
-/** '' when it can be read, else the error's code. The right to a file is decided when it is opened. */
+/** '' if it is readable, otherwise the error's code. Permission is checked on open. */
 function codeOf(path: string): string {
   try {
     if (path.endsWith('/environ')) closeSync(openSync(path, 'r'))

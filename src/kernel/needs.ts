@@ -20,7 +20,7 @@ const untried = {
   hints: { any: 'fix what is missing above, then rerun svc doctor traces' },
 } as const satisfies Fault
 
-/** First kernel with eBPF tracing as the specification asks for it. */
+/** First kernel with the eBPF tracing that the specification requires. */
 export const kernelVersion = need({
   name: 'kernel',
   group: 'traces',
@@ -82,7 +82,7 @@ export const addon = need({
   },
 })
 
-/** The right to load tracing programs, by loading one. */
+/** Permission to load tracing programs, tested by loading one. */
 export const loadPrograms = need({
   name: 'eBPF programs',
   group: 'traces',
@@ -97,7 +97,7 @@ export const loadPrograms = need({
     }),
 })
 
-/** Kernel memory may be read by programs: kernel_lockdown(7) forbids it in its mode `confidentiality`. */
+/** Programs may read kernel memory: kernel_lockdown(7) forbids it in mode `confidentiality`. */
 export const kernelMemory = need({
   name: 'kernel memory',
   group: 'traces',
@@ -130,7 +130,7 @@ export const kernelMemory = need({
 
 const vmlinux = '/sys/kernel/btf/vmlinux'
 
-/** The kernel's description of its own types, without which programs cannot be fitted to it. */
+/** The kernel's type information, without which programs cannot be relocated to it. */
 export const btf = need({
   name: 'BTF',
   group: 'traces',
@@ -203,7 +203,7 @@ export const socketTracepoints = need({
     }),
 })
 
-/** Where the fields of a system call's tracepoint stand that the programs read: its arguments, 8 bytes each. */
+/** Offsets of the fields that the programs read in a system call's tracepoint: its arguments, 8 bytes each. */
 const callFields: Readonly<Record<string, readonly string[]>> = {
   'syscalls/sys_enter_read': ['fd', 'buf', 'count'],
   'syscalls/sys_enter_sendto': ['fd', 'buff', 'len', 'flags', 'addr'],
@@ -240,7 +240,7 @@ export const syscallTracepoints = need({
       : triedSyscallTracepoints(),
 })
 
-/** The same for whoever follows requests by system calls whatever else the kernel has. */
+/** The same if requests are followed by system calls regardless of the kernel's features. */
 export const syscallTracepointsAnyway: Need = { ...syscallTracepoints, try: triedSyscallTracepoints }
 
 function triedSyscallTracepoints(): Finding<'absent' | 'other'> {
@@ -281,7 +281,7 @@ export const ringBuffer = need({
     }),
 })
 
-/** Before Linux 5.11 maps and programs count against RLIMIT_MEMLOCK, 64 KiB for most. */
+/** Before Linux 5.11 maps and programs count against RLIMIT_MEMLOCK, usually 64 KiB. */
 export const lockedMemory = need({
   name: 'locked memory',
   group: 'traces',
@@ -303,7 +303,7 @@ export const lockedMemory = need({
   try: () => tryLockedMemory(release()),
 })
 
-/** On a kernel that calls itself `version`. */
+/** For a kernel with this `version`. */
 export function tryLockedMemory(version: string): Finding<'limit' | 'untried'> {
   if (atLeast(version, 5, 11)) return { ok: 'no limit since Linux 5.11' }
   return withNative(native => {
@@ -316,7 +316,7 @@ export function tryLockedMemory(version: string): Finding<'limit' | 'untried'> {
   })
 }
 
-/** All needs of the kernel and of /proc, as `svc doctor` tries them. */
+/** All needs of the kernel and of /proc, as `svc doctor` tests them. */
 export const needs: readonly Need[] = [
   kernelVersion,
   addon,
@@ -331,13 +331,13 @@ export const needs: readonly Need[] = [
   foreignProcesses,
 ]
 
-/** What is missing, and one sentence of how to fix it on this installation. */
+/** A missing feature, and one sentence on how to fix it on this installation. */
 export interface Missing {
   readonly detail: string
   readonly hint: string
 }
 
-/** The first of `wanted` that is missing; undefined when nothing is. */
+/** The first of `wanted` that is missing; undefined if none is. */
 export function firstMissing(wanted: readonly Need[]): Missing | undefined {
   for (const each of wanted) {
     const { state, detail, hints = {} } = outcomeOf(each, each.try())
@@ -346,7 +346,7 @@ export function firstMissing(wanted: readonly Need[]): Missing | undefined {
   return undefined
 }
 
-/** What an agent in a pid namespace of its own does less, and the hint. */
+/** The degradation of an agent in its own pid namespace, and the hint. */
 export const ownPids = {
   detail: 'svc runs in its own pid namespace, where the kernel’s pids are not valid',
   impact: hostPid.impact,
@@ -379,7 +379,7 @@ function withNative<F extends string>(probe: (native: Native) => Finding<F>): Fi
   return { fault: 'untried', detail: 'cannot be checked without the native addon' }
 }
 
-/** Whether a kernel that calls itself `version` is that one or newer. */
+/** True if a kernel with this `version` is at least `major.minor`. */
 export function atLeast(version: string, major: number, minor: number): boolean {
   const [ours = 0, less = 0] = version.split('.').map(part => Number.parseInt(part, 10))
   return ours > major || (ours === major && less >= minor)

@@ -1,9 +1,9 @@
-// Netlink (netlink(7)): requests to the kernel, and its answers as cursors over the bytes they came in.
+// Netlink (netlink(7)): requests to the kernel, and answers as cursors over their bytes.
 
 import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { loadNative, type Native, Unsupported } from './native.ts'
 
-/** Protocols of netlink. */
+/** Netlink protocols. */
 export const protocols = { route: 0, sockDiag: 4, generic: 16 } as const
 
 const flagRequest = 1
@@ -11,7 +11,7 @@ const flagDump = 0x300
 const headerBytes = 16
 const attributeHeaderBytes = 4
 
-/** Part of an answer. Numbers are little-endian, as on all machines that the agent is built for; reading beyond the end throws. */
+/** Part of an answer. Numbers are little-endian, as on all supported machines; reading beyond the end throws. */
 export class Range {
   bytes: Buffer = Buffer.alloc(0)
   start = 0
@@ -40,7 +40,7 @@ export class Range {
     return this.bytes.readUInt32LE(this.#place(at, 4))
   }
 
-  /** Rounded as a double is. */
+  /** Rounded to a double. */
   u64(at = 0): number {
     return this.u32(at + 4) * 2 ** 32 + this.u32(at)
   }
@@ -51,7 +51,7 @@ export class Range {
     return utf8Text(this.bytes, this.start, zero < 0 || zero > this.end ? this.end : zero)
   }
 
-  /** A view that is good until the next answer. */
+  /** A view that is valid until the next answer. */
   view(at = 0): Buffer {
     return this.bytes.subarray(this.start + at, this.end)
   }
@@ -63,21 +63,21 @@ export class Range {
   }
 }
 
-/** A walk over attributes. */
+/** Iterates over attributes. */
 export class Attributes extends Range {
-  /** Without the bits that tell of nesting and byte order. */
+  /** Without the bits for nesting and byte order. */
   type = 0
   #next = 0
   #limit = 0
 
-  /** Starts at a place of another range: behind its header, or in an attribute that holds attributes. */
+  /** Starts at an offset of another range: after its header, or in a nested attribute. */
   within(range: Range, at = 0): this {
     this.#next = range.start + at
     this.#limit = range.end
     return this.reset(range.bytes, range.end, range.end)
   }
 
-  /** Goes on to the next, whose content the range is then. */
+  /** Moves to the next attribute, whose content becomes the range. */
   next(): boolean {
     const at = this.#next
     if (this.#limit - at < attributeHeaderBytes) return false
@@ -93,19 +93,19 @@ export class Attributes extends Range {
   }
 }
 
-/** A message: its type, and what stands behind its header. */
+/** A message: its type, and the bytes after its header. */
 export class Message extends Range {
   type = 0
 }
 
-/** Long enough for several parts of a dump, of which none is longer than 32 KiB. */
+/** Has room for several parts of a dump, each at most 32 KiB. */
 let buffer: Buffer | undefined
 let isBusy = false
 const message = new Message()
 
 /**
- * Asks the kernel and calls `each` for every message of the answer, which it must not keep. `payload` stands behind the
- * header. Throws where the kernel refuses (with `code`), or where this process has no native addon.
+ * Sends a request and calls `each` for every message of the answer, which must not be kept. `payload` follows the
+ * header. Throws if the kernel returns an error (with `code`), or there is no native addon.
  */
 export function askKernel(
   protocol: number,
@@ -130,14 +130,14 @@ export function askKernel(
   }
 }
 
-/** The addon that netlink needs; throws, in words, where there is none. */
+/** The addon for netlink; throws, in words, if there is none. */
 export function nativeForNetlink(): Native {
   const native = loadNative()
   if (native instanceof Unsupported) throw new Error(`${native.reason}; ${native.hint}`)
   return native
 }
 
-/** Control messages are left out. */
+/** Excludes control messages. */
 export function readMessages(bytes: Buffer, length: number, each: (message: Message) => void): void {
   let at = 0
   while (length - at >= headerBytes) {
@@ -147,7 +147,7 @@ export function readMessages(bytes: Buffer, length: number, each: (message: Mess
       throw new Error(`cannot read a netlink answer: a message of ${size} bytes at ${at} of ${length}`)
     message.type = message.u16(4)
     message.reset(bytes, at + headerBytes, at + size)
-    // NLMSG_MIN_TYPE: below it are the end and the like, which the addon has looked at.
+    // NLMSG_MIN_TYPE: lower ones are control messages, which the addon has handled.
     if (message.type >= 16) each(message)
     at = align(at + size)
   }
@@ -158,7 +158,7 @@ const getFamily = 3
 const familyId = 1
 const familyName = 2
 
-/** Number of a family of generic netlink; undefined where this kernel has none of that name. */
+/** Id of a generic netlink family; undefined if this kernel has none of that name. */
 export function genericFamily(name: string): number | undefined {
   const payload = Buffer.concat([Uint8Array.of(getFamily, 1, 0, 0), attribute(familyName, text(name))])
   let id: number | undefined
@@ -175,7 +175,7 @@ export function genericFamily(name: string): number | undefined {
   return id
 }
 
-/** An attribute of a request, padded. */
+/** A padded attribute for a request. */
 export function attribute(type: number, content: Uint8Array): Buffer {
   const made = Buffer.alloc(align(4 + content.length))
   made.writeUInt16LE(4 + content.length, 0)
@@ -194,7 +194,7 @@ export function u32(value: number): Buffer {
   return made
 }
 
-/** Messages and attributes begin at multiples of 4. */
+/** Messages and attributes are aligned to 4 bytes. */
 function align(at: number): number {
   return (at + 3) & ~3
 }

@@ -1,10 +1,10 @@
-// Who is at the other end of a TCP connection within this host: the user that the kernel has for that socket.
+// The user at the other end of a TCP connection within this host, as the kernel reports it for that socket.
 
 import { closeSync, openSync, readSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { askKernel, type Message, protocols } from './netlink.ts'
 
-/** A connection as our end of it names both. */
+/** Both ends of a connection, from our side. */
 export interface Ends {
   readonly localAddress: string
   readonly localPort: number
@@ -21,16 +21,16 @@ const established = 1
 /** Offsets of an `inet_diag_msg` (include/uapi/linux/inet_diag.h). */
 const at = { family: 0, state: 1, ports: 4, source: 8, destination: 24, user: 64, inode: 68, size: 72 }
 const requestBytes = 56
-/** The part of an `inet_diag_req_v2` that names the socket, up to the interface. */
+/** The part of an `inet_diag_req_v2` that identifies the socket, up to the interface. */
 const inRequest = { family: 0, protocol: 1, states: 4, ports: 8, source: 12, destination: 28, cookie: 48 }
 
 /**
- * The user of the socket at the other end of a connection, as this process's user namespace numbers it; undefined where
- * there is no such socket in this network namespace, where it was closed meanwhile, and where the kernel does not say.
- * The kernel numbers the user who made the socket, whoever holds it now. Takes some 10 µs.
+ * The user of the socket at the other end of a connection, in this process's user namespace; undefined if there is no
+ * such socket in this network namespace, if it was closed, and if the kernel does not report it. The kernel reports the
+ * user who created the socket, whoever holds it now. Takes some 10 µs.
  *
- * Only an established socket that a process holds counts: for one that is being closed, or waits in TIME_WAIT, and for
- * a connection that nobody accepted, the kernel answers user 0, which would make root of anybody.
+ * Only an established socket held by a process counts: for a closing one, one in TIME_WAIT, and a connection that was
+ * not accepted, the kernel reports user 0, which would make any user root.
  */
 export function peerUser(ends: Ends): number | undefined {
   const local = bytesOf(ends.localAddress)
@@ -39,13 +39,13 @@ export function peerUser(ends: Ends): number | undefined {
   try {
     return askedUser(local, ends.localPort, peer, ends.remotePort)
   } catch (error) {
-    // There is no such socket. Everything else says that this kernel, or a filter of system calls, has no sock_diag.
+    // There is no such socket. Any other error means that this kernel, or a seccomp filter, has no sock_diag.
     if ((error as NodeJS.ErrnoException).code === 'ENOENT' && isKnown) return undefined
     return listedUser(local, ends.localPort, peer, ends.remotePort)
   }
 }
 
-/** The kernel has answered: ENOENT means the socket from now on, and not the module that knows of sockets. */
+/** The kernel has answered before: from now on ENOENT means the socket, not a missing sock_diag module. */
 let isKnown = false
 
 function askedUser(local: Buffer, localPort: number, peer: Buffer, peerPort: number): number | undefined {
@@ -57,12 +57,12 @@ function askedUser(local: Buffer, localPort: number, peer: Buffer, peerPort: num
   payload.writeUInt16BE(localPort, inRequest.ports + 2)
   payload.set(peer, inRequest.source)
   payload.set(local, inRequest.destination)
-  // INET_DIAG_NOCOOKIE: any socket of that name.
+  // INET_DIAG_NOCOOKIE: any socket with these addresses.
   payload.fill(0xff, inRequest.cookie, inRequest.cookie + 8)
   let user: number | undefined
   askKernel(protocols.sockDiag, { type: byFamily, dump: false, payload }, socket => {
     isKnown = true
-    // Without a connection the kernel answers with one that listens at the port.
+    // Without a connection the kernel reports the listener of the port.
     if (isSocket(socket, peer, peerPort, local, localPort)) user = socket.u32(at.user)
   })
   return user
@@ -80,7 +80,7 @@ function isSocket(socket: Message, own: Buffer, ownPort: number, other: Buffer, 
   )
 }
 
-/** A socket of IPv6 may have a connection of IPv4, and then names its ends as IPv6 does. */
+/** An IPv6 socket may have an IPv4 connection, with IPv4-mapped addresses. */
 function isAddress(bytes: Buffer, of6: boolean, wanted: Buffer): boolean {
   if (of6 && wanted.length === 4)
     return bytes.subarray(0, 12).equals(mapped) && bytes.subarray(12, 16).equals(wanted)
@@ -89,7 +89,7 @@ function isAddress(bytes: Buffer, of6: boolean, wanted: Buffer): boolean {
 
 const mapped = Buffer.from('00000000000000000000ffff', 'hex')
 
-/** 4 bytes for IPv4, also where IPv6 carries it, else 16; undefined for what is no address, or names an interface. */
+/** 4 bytes for IPv4, also if IPv4-mapped, otherwise 16; undefined if it is no address, or has an interface. */
 function bytesOf(address: string): Buffer | undefined {
   const bare = /^::ffff:(?=\d+\.)/i.test(address) ? address.slice(7) : address
   if (isIP(bare) === 4) return Buffer.from(bare.split('.').map(Number))
@@ -109,9 +109,9 @@ function swapped(value: number): number {
   return ((value & 0xff) << 8) | (value >> 8)
 }
 
-/** Of a table: some 1,700 sockets, which take the kernel 2 ms. Beyond it nobody is known. */
+/** Maximum bytes of a table: some 1,700 sockets, which take the kernel 2 ms. Later ones are unknown. */
 const mostTableBytes = 256 * 1024
-/** Readings of the tables in a second, so that connections cost no more than they bring. */
+/** Maximum reads of the tables per second, to bound their cost. */
 const mostReadings = 20
 let readingsOf = 0
 let readings = 0
@@ -134,15 +134,15 @@ function listedUser(local: Buffer, localPort: number, peer: Buffer, peerPort: nu
   return undefined
 }
 
-/** The user of the established socket between two ends as /proc/net/tcp writes them; of the rest see `peerUser`. */
+/** The user of the established socket between two ends in /proc/net/tcp format; otherwise like `peerUser`. */
 export function userInTable(table: string, own: string, other: string): number | undefined {
   const name = `: ${own} ${other} 01 `
   const begin = table.indexOf(name)
   if (begin < 0) return undefined
   const newline = table.indexOf('\n', begin)
-  // Cut by the bound.
+  // Truncated by the limit.
   if (newline < 0) return undefined
-  // Behind the state: queues, timer, retransmits, user, timeout, inode.
+  // After the state: queues, timer, retransmits, user, timeout, inode.
   const [, , , user = '', , inode = ''] = table
     .slice(begin + name.length, newline)
     .trim()
@@ -166,7 +166,7 @@ function tableOf(file: string): string {
   try {
     fd = openSync(file, 'r')
   } catch {
-    return '' // without /proc, or without this family, nobody is known
+    return '' // without /proc, or without this family, the user is unknown
   }
   try {
     const bytes = Buffer.allocUnsafe(mostTableBytes)

@@ -1,5 +1,5 @@
-// Asks svc-probe for what processes keep in their own memory. Reading it may wait for ever: for the lock of the memory,
-// which any process can keep, and for whoever serves a file that it has mapped (FUSE). Who asks here waits for a moment.
+// Reads data in processes' own memory through svc-probe. Reading it may block forever: on the lock of the memory, which
+// any process can hold, and on the server of a mapped file (FUSE). Requests here have a short timeout.
 
 import { isMainThread } from 'node:worker_threads'
 import type { Owner } from '../foundation/lib/fair-share.ts'
@@ -9,46 +9,46 @@ import { Holders, keyOf } from './holders.ts'
 import { loadNative, Unsupported } from './native.ts'
 
 export interface ProcessAskerOptions {
-  /** Undefined: it was not built, and what it would read is not known. */
+  /** Undefined: it was not built, and all data is unknown. */
   readonly program?: string | undefined
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
-  /** How long a question may wait, in milliseconds. */
+  /** Timeout of a request, in milliseconds. */
   readonly patienceMs?: number
-  /** How long who asks may wait at once, in milliseconds. */
+  /** Maximum waiting time in a row, in milliseconds. */
   readonly mostWaitMs?: number
 }
 
 export interface ProcessQuestion {
-  /** What native/probe/probe.c can do. */
+  /** Operations of native/probe/probe.c. */
   readonly operation: 'P' | 'O' | 'M'
   readonly limit: number
-  /** What the protocol calls PATH. */
+  /** PATH in the protocol. */
   readonly text: string
-  /** Whose process it is: asked only where somebody let a question wait. */
+  /** The process's owner: called only if some owner delayed a request. */
   readonly owner: () => Owner
-  /** Is called with an answer for which nobody waits any more. */
+  /** Called with an answer that arrives after its timeout. */
   readonly late?: (answer: HelperAnswer) => void
 }
 
-/** An answer takes 0.1 ms. Where all processors are busy this process waits for its turn like any other. */
+/** An answer takes 0.1 ms. When all CPUs are busy, svc-probe waits for its turn like any other process. */
 const usualPatienceMs = 100
-/** A program that ended is not started again before this time since its start. */
+/** Minimum time between two starts of the program. */
 const restartMs = 1_000
 /**
- * How long who asks may wait at once, for all and for each owner, and how long it takes until that was forgotten: where all
- * processors are busy and processes many, answers in time would add up to seconds in which nothing else is done. A busy
- * host alone stays far below, as who is not asked for goes by the name of its program until it is. Below the usual time of
- * an answer nothing counts.
+ * Maximum recent waiting time, for all and per owner, and the time in which it decays: with all CPUs busy and many
+ * processes, even answers in time would add up to seconds in which nothing else runs. A busy host alone stays far
+ * below, since a process without an answer is named by its program until it gets one. Waits below the usual time of an
+ * answer do not count.
  */
 const usualMostWaitMs = 1_000
 const forgottenMs = 3_000
-/** Each owner's part, and the first of which nobody's part is counted. */
+/** Each owner's part, and the first part, which is not counted per owner. */
 const ownersPart = 1 / 2
 const freePart = 1 / 6
 const usualMs = 1
 
-/** How long was waited of late; it is forgotten bit by bit. */
+/** Recent waiting time, which decays. */
 class Waits {
   readonly #ofOwners = new Map<string, number>()
   #atMs = Number.NEGATIVE_INFINITY
@@ -59,7 +59,7 @@ class Waits {
     this.#mostMs = mostMs
   }
 
-  /** Whether so much was waited that each owner gets no more than its part. */
+  /** True if there was so much waiting that each owner is limited to its part. */
   isCounted(nowMs: number): boolean {
     const forgottenOfAll = (this.#mostMs * (nowMs - this.#atMs)) / forgottenMs
     this.#totalMs = Math.max(0, this.#totalMs - forgottenOfAll)
@@ -85,17 +85,17 @@ class Waits {
 }
 
 /**
- * Asks by turns. Whoever lets a question wait costs its owner (user within a container, unit or session) what its
- * processes keep until it was answered and a while after, and nobody else anything.
+ * Sends one request at a time. An owner (user within a container, unit or session) that delays a request loses the data
+ * of its processes until it is answered and for a while afterwards; other owners are not affected.
  */
 export class ProcessAsker {
-  /** Questions that were not answered in time, and that were not asked, since the start. */
+  /** Requests that were not answered in time, and that were not sent, since the start. */
   readonly lost = { late: 0, refused: 0, busy: 0, unavailable: 0 }
   readonly #program: string | undefined
   readonly #now: () => number
   readonly #patienceMs: number
   readonly #holders: Holders
-  /** What is to be done with answers for which nobody waits any more, by the number of the question. */
+  /** Handlers of late answers, by request number. */
   readonly #late = new Map<number, (answer: HelperAnswer) => void>()
   readonly #waits: Waits
   #running: HelperChannel | undefined
@@ -110,17 +110,17 @@ export class ProcessAsker {
     this.#waits = new Waits(options.mostWaitMs ?? usualMostWaitMs)
   }
 
-  /** How many questions nobody has answered yet. */
+  /** Number of unanswered requests. */
   get held(): number {
     return this.#holders.held
   }
 
-  /** The program that is asked now; what another one had open is closed. Undefined: none runs. */
+  /** The running program; files that an earlier one had open are closed. Undefined: none runs. */
   get running(): object | undefined {
     return this.#running?.isOpen === true ? this.#running : undefined
   }
 
-  /** Undefined: there was none in time, or it was not asked. Valid until the next question. */
+  /** Undefined: no answer in time, or the request was not sent. Valid until the next request. */
   ask({ operation, limit, text, owner: whose, late }: ProcessQuestion): HelperAnswer | undefined {
     const isCounted = this.#waits.isCounted(this.#now())
     const owner = isCounted || !this.#holders.areNone ? whose() : undefined
@@ -144,7 +144,7 @@ export class ProcessAsker {
       const answer = running.answer(id, this.#patienceMs, (other, answer) => this.#answered(other, answer))
       if (answer !== undefined) return answer
     } catch {
-      this.close() // It ended; the next process has another one.
+      this.close() // It ended; the next request starts another one.
       this.lost.unavailable++
       return undefined
     } finally {
@@ -156,7 +156,7 @@ export class ProcessAsker {
     return undefined
   }
 
-  /** Closes what the program has open, which nobody waits for. */
+  /** Closes a file that the program has open, without waiting. */
   release(text: string): void {
     try {
       if (this.#running?.isOpen === true) this.#running.ask(this.#nextId++, 'C', 0, text)
@@ -165,7 +165,7 @@ export class ProcessAsker {
     }
   }
 
-  /** Ends the program. It is started again when it is needed. */
+  /** Stops the program. It is restarted on demand. */
   close(): void {
     this.#running?.close()
     this.#running = undefined
@@ -191,11 +191,13 @@ export class ProcessAsker {
       if (native instanceof Unsupported) return undefined
       this.#running = new HelperChannel(this.#program, native, this.#patienceMs)
     } catch {
-      // No place for another process: tried again.
+      // No room for another process: retry later.
     }
     return this.#running
   }
 }
 
-/** Of this thread: what holds one up would hold up the others. Nobody waits for the threads beside the main one. */
+/**
+ * One per thread, so that a delay in one does not delay the others. Threads other than the main one may wait longer.
+ */
 export const processAsker = new ProcessAsker(isMainThread ? {} : { patienceMs: 500, mostWaitMs: 5_000 })

@@ -1,4 +1,4 @@
-// What processes keep to themselves, asked without waiting: reading it may take for ever (process-asker.ts).
+// Asynchronous access to private data of processes: reading it may block forever (process-asker.ts).
 
 import type { Logger } from '../foundation/lib/logger.ts'
 import { within } from '../foundation/lib/within.ts'
@@ -10,24 +10,24 @@ export interface ProcessInspectorOptions {
   readonly log: Logger
   /** Undefined: svc-probe was not built. */
   readonly program?: string | undefined
-  /** How long an answer is waited for. */
+  /** Timeout of an answer. */
   readonly patienceMs?: number
 }
 
-/** Whoever asks does other work meanwhile, but looks at one process after the other. */
+/** Callers do other work in between, but examine one process after the other. */
 const usualPatienceMs = 500
-/** A Java process may have tens of thousands of mappings, of 100 bytes. */
+/** A Java process may have tens of thousands of mappings, at 100 bytes each. */
 const mostMapsBytes = 16 * 1024 * 1024
 
-/** No answer came in time, or nobody was asked. */
+/** No answer in time, or no request was sent. */
 export class NoAnswerError extends Error {}
 
 /**
- * Whoever lets a question wait costs its owner what its processes keep until it was answered and a while after, and
- * nobody else anything.
+ * An owner whose processes do not answer loses the data of its processes until the request is answered and for a while
+ * afterwards; other owners are not affected.
  */
 export class ProcessInspector {
-  /** Questions that were not answered in time, that were not asked, and that could not be, since the start. */
+  /** Requests that were not answered in time, that were not sent, and that could not be, since the start. */
   readonly lost = { late: 0, refused: 0, unavailable: 0 }
   readonly #remote: RemoteFiles
   readonly #holders = new Holders(() => performance.now())
@@ -39,23 +39,25 @@ export class ProcessInspector {
     this.#patienceMs = patienceMs ?? usualPatienceMs
   }
 
-  /** The list of its mappings (proc(5), maps). All of these reject with `NoAnswerError`, or a `RemoteFileError` of why it cannot be read. */
+  /**
+   * The process's list of mappings (proc(5), maps). All methods reject with `NoAnswerError`, or a `RemoteFileError` with the reason.
+   */
   maps(procDir: string, pid: number): Promise<Buffer> {
     return this.#ask(procDir, pid, () => this.#remote.beginning(`${procDir}/${pid}/maps`, mostMapsBytes))
   }
 
-  /** As `RemoteFiles.memory`. */
+  /** Like `RemoteFiles.memory`. */
   memory(procDir: string, pid: number, address: number, length: number): Promise<Buffer | undefined> {
     return this.#ask(procDir, pid, () => this.#remote.memory(`${procDir}/${pid}`, address, length))
   }
 
-  /** Whether a process lets go of the lock of its memory now, so that what takes it (map_files) may be opened. */
+  /** True if the lock of a process's memory is free, so that files that require it (map_files) may be opened. */
   async isFree(procDir: string, pid: number): Promise<boolean> {
     try {
       await this.#ask(procDir, pid, () => this.#remote.beginning(`${procDir}/${pid}/cmdline`, 1))
       return true
     } catch (error) {
-      return error instanceof RemoteFileError && error.errno !== 0 // what opens the file tells why
+      return error instanceof RemoteFileError && error.errno !== 0 // opening the file reports the reason
     }
   }
 

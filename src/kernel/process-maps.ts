@@ -1,22 +1,22 @@
 import { closeSync, openSync, readFileSync, readlinkSync, readSync } from 'node:fs'
 import { processStrings } from './process-strings.ts'
 
-/** A piece of a file that a process has mapped to run it. */
+/** An executable mapping of a file in a process. */
 export interface Mapping {
-  /** As map_files has it: hexadecimal `start-end`, without leading zeros. */
+  /** As in map_files: hexadecimal `start-end`, without leading zeros. */
   readonly range: string
   readonly start: number
   /** Bytes. */
   readonly size: number
-  /** Of the piece in the file. */
+  /** File offset. */
   readonly offset: number
-  /** Names the file: device and inode, as this listing has them. */
+  /** Identifies the file: device and inode, as in this listing. */
   readonly file: string
   /** As the process sees it. */
   readonly path: string
 }
 
-/** A Java process may have tens of thousands of lines, of 100 bytes. */
+/** A Java process may have tens of thousands of lines, at 100 bytes each. */
 const mostBytes = 16 * 1024 * 1024
 const mostMappings = 4096
 const chunkBytes = 128 * 1024
@@ -25,7 +25,7 @@ const deletedMark = ' (deleted)'
 let buffer = Buffer.allocUnsafe(chunkBytes)
 
 /**
- * Files that a process may run code of (proc(5), maps), one line each. Throws where it is gone, may not be read, or keeps
+ * Executable mappings of files (proc(5), maps), one line each. Throws if the process exited, may not be read, or holds
  * the lock of its memory.
  */
 export function readMappings(procDir: string, pid: number): Mapping[] {
@@ -37,8 +37,8 @@ export function readMappings(procDir: string, pid: number): Mapping[] {
 }
 
 /**
- * Those of a list that is read already, in the same form, 4,096 at most. A process may have 65,530 lines, and more: between
- * two of them whoever walks may give other work its turn.
+ * The same from a list that is already read, at most 4,096. A process may have 65,530 lines, and more: the caller can
+ * yield between two of them.
  */
 export function* mappingsIn(list: Buffer): Generator<Mapping | undefined> {
   let found = 0
@@ -55,7 +55,7 @@ export function* mappingsIn(list: Buffer): Generator<Mapping | undefined> {
 /** `7f0c8a035000-7f0c8a093000 r-xp 00020000 fd:00 339900    /usr/lib/x86_64-linux-gnu/libssl.so.3` */
 function parseMapping(bytes: Buffer, start: number, end: number): Mapping | undefined {
   const rights = bytes.indexOf(32, start) + 1
-  // Most lines end here: no right to execute.
+  // Most lines end here: not executable.
   if (rights <= 0 || rights + 4 > end || bytes[rights + 2] !== 0x78) return undefined
   const slash = bytes.indexOf(47, rights)
   if (slash < 0 || slash >= end) return undefined
@@ -95,17 +95,17 @@ function readAll(path: string): number {
   }
 }
 
-/** Path of what a process runs, as it sees it; undefined where it is gone, may not be read, or is a kernel thread. */
+/** Path of a process's executable, as it sees it; undefined if it exited, may not be read, or is a kernel thread. */
 export function programOf(procDir: string, pid: number): string | undefined {
   try {
     const path = readlinkSync(`${procDir}/${pid}/exe`)
     return path.endsWith(deletedMark) ? path.slice(0, -deletedMark.length) : path
   } catch {
-    return undefined // it is gone, or may not be read
+    return undefined // it exited, or may not be read
   }
 }
 
-/** Where this process has the vDSO (vdso(7)), code of the kernel that no file holds; undefined: it has none. */
+/** Address range of this process's vDSO (vdso(7)), kernel code that is in no file; undefined: it has none. */
 export function vdsoRange(procDir = '/proc'): { readonly start: number; readonly end: number } | undefined {
   const found = /^([0-9a-f]+)-([0-9a-f]+) .* \[vdso\]$/m.exec(readFileSync(`${procDir}/self/maps`, 'latin1'))
   if (found === null) return undefined

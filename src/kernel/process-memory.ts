@@ -1,5 +1,5 @@
-// The memory of other processes (`/proc/PID/mem`, proc(5)), read by svc-probe: a page of a file on FUSE comes when whoever
-// serves it likes, and looking whether it is there first is no help, as the process can exchange what it has mapped.
+// Reads the memory of other processes (`/proc/PID/mem`, proc(5)) through svc-probe: a page of a FUSE file arrives when
+// its server likes, and checking first whether it is resident does not help, as the process can replace its mappings.
 
 import { readFileSync } from 'node:fs'
 import type { Owner } from '../foundation/lib/fair-share.ts'
@@ -8,17 +8,17 @@ import type { HelperAnswer } from './helper-channel.ts'
 import { type ProcessAsker, processAsker } from './process-asker.ts'
 import { ownerOf } from './process-owner.ts'
 
-/** User space of x86-64 and arm64 with four levels of page tables ends here. */
+/** End of user space on x86-64 and arm64 with four levels of page tables. */
 const addressLimit = 2 ** 47
 const mostBytes = 64 * 1024
-/** What is read is read in these (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
+/** Block size of reads (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
 const blockBytes = 4096
 const mostBlocks = 16
 
-/** What was read last, of whatever process: there is one reader at a time. */
+/** Result of the last read, of any process: there is one reader at a time. */
 const bytes = Buffer.allocUnsafeSlow(mostBytes)
 
-/** Blocks that were read in this turn, by process and address; -1: it cannot be read. */
+/** Blocks read in this turn, by process and address; -1: unreadable. */
 const slots = new Map<number, number>()
 const mostSlots = 512
 const mostKnown = 4 * mostSlots
@@ -28,9 +28,9 @@ let turns = 0
 let nextProcess = 1
 
 /**
- * Reads the memory of another process. It is that of the program that ran when this was opened: when that ended or gave
- * way to another by execve(2), nothing can be read any more. Pages that the process does not have in memory are not read.
- * Never throws, and waits for a moment only.
+ * Reads the memory of another process, as of the program that ran when this was opened: once that exits or calls
+ * execve(2), nothing can be read any more. Pages that are not resident are not read. Never throws, and waits only
+ * briefly.
  */
 export class ProcessMemory {
   readonly #asker: ProcessAsker
@@ -39,14 +39,14 @@ export class ProcessMemory {
   readonly #owner: () => Owner
   readonly #image: string
   #isClosed = false
-  /** What svc-probe calls it, */
+  /** svc-probe's name for it, */
   #descriptors = ''
-  /** and the one that has it open; undefined: none. */
+  /** and the svc-probe that has it open; undefined: none. */
   #program: object | undefined
 
   /**
-   * Undefined where there is no such process, it may not be read, or opening it takes too long. `pid` is one of the
-   * namespace of `procDir`.
+   * Undefined if there is no such process, it may not be read, or opening it takes too long. `pid` is in the namespace
+   * of `procDir`.
    */
   static open(pid: number, procDir = '/proc', asker = processAsker): ProcessMemory | undefined {
     const memory = new ProcessMemory(pid, procDir, asker)
@@ -54,8 +54,8 @@ export class ProcessMemory {
   }
 
   /**
-   * What is read meanwhile is read once, in blocks: names are found by many small readings close to each other, and each
-   * would be a question to another process.
+   * Reads during `work` are cached in blocks: symbolization makes many small reads close to each other, and each would
+   * be a request to svc-probe.
    */
   static inOneTurn<T>(work: () => T): T {
     turns++
@@ -73,12 +73,12 @@ export class ProcessMemory {
       known ??= ownerOf(procDir, pid)
       return known
     }
-    // Before it is opened: another program that takes its place meanwhile is never taken for it.
+    // Before it is opened: a program that replaces it in between is then never mistaken for it.
     this.#image = imageOf(this.#directory)
     this.#asker = asker
   }
 
-  /** All of `length` bytes (64 KiB at most) or undefined. They are good until the next reading, of whatever process. */
+  /** All of `length` bytes (64 KiB at most) or undefined. They are valid until the next read of any process. */
   read(address: number, length: number): Buffer | undefined {
     const isSane = address > 0 && length > 0 && length <= mostBytes && address + length <= addressLimit
     if (this.#isClosed || !isSane || !Number.isInteger(address)) return undefined
@@ -101,7 +101,7 @@ export class ProcessMemory {
     return bytes.subarray(0, length)
   }
 
-  /** In a turn: reads what will be asked for, all at once. What of it cannot be read is found then. */
+  /** In a turn: prefetches addresses, all at once. Unreadable ones are found later. */
   expect(addresses: Iterable<number>, length: number): void {
     if (turns === 0 || this.#isClosed) return
     const missing = new Set<number>()
@@ -128,7 +128,7 @@ export class ProcessMemory {
     return found && u64(found, 0)
   }
 
-  /** A pointer; 0 where it cannot be read or points at nothing in user space. */
+  /** A pointer; 0 if it is unreadable or not in user space. */
   pointer(address: number): number {
     const found = this.read(address, 8)
     return found ? pointerAt(found, 0) : 0
@@ -139,7 +139,7 @@ export class ProcessMemory {
     this.#isClosed = true
   }
 
-  /** A svc-probe that ended closed it, and the next one knows nothing of it. */
+  /** If svc-probe ended, the file is closed, and the next one does not have it open. */
   get #isOpen(): boolean {
     return this.#program !== undefined && this.#program === this.#asker.running
   }
@@ -157,11 +157,11 @@ export class ProcessMemory {
     return true
   }
 
-  /** Has blocks from the first to the last in their slots. */
+  /** Brings blocks from the first to the last into their slots. */
   #bring(first: number, last: number): void {
     const missing: number[] = []
     for (let block = first; block <= last; block++) if (!slots.has(this.#keyOf(block))) missing.push(block)
-    // A slot is used again only once all are used: what has been found of these would be gone.
+    // Reuse slots only when all are used: results of this turn would be lost.
     if (nextSlot + missing.length > mostSlots || slots.size > mostKnown) {
       forgetBlocks()
       this.#bring(first, last)
@@ -191,20 +191,23 @@ export class ProcessMemory {
     }
   }
 
-  /** Blocks have 35 bits. */
+  /** Block numbers have 35 bits. */
   #keyOf(block: number): number {
     return (this.#number % 2 ** 18) * 2 ** 35 + block
   }
 }
 
-/** Tells programs apart that a process runs in turn: its start, and where its code and stack begin (proc_pid_stat(5)). */
+/**
+ * Distinguishes programs that a process runs in turn: its start time, and the start of its code and stack
+ * (proc_pid_stat(5)).
+ */
 function imageOf(directory: string): string {
   try {
     const stat = readFileSync(`${directory}/stat`, 'latin1')
     const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ', 26)
     return [fields[19], fields[23], fields[25]].join(' ')
   } catch {
-    return 'none' // it ended, and none is opened again
+    return 'none' // it exited, and none is opened again
   }
 }
 
@@ -213,7 +216,7 @@ function forgetBlocks(): void {
   nextSlot = 0
 }
 
-/** A pointer among bytes that were read; 0 where it points at nothing in user space. */
+/** A pointer in bytes that were read; 0 if it is not in user space. */
 export function pointerAt(from: Buffer, at: number): number {
   const address = u64(from, at)
   return address < addressLimit ? address : 0

@@ -1,17 +1,18 @@
 import { readFileSync } from 'node:fs'
 import type { Owner } from '../foundation/lib/fair-share.ts'
 
-/** Of a path of control groups: longer ones are cut. */
+/** Maximum length of a cgroup path; longer ones are truncated. */
 const mostText = 256
 const unitSuffix = /\.(?:service|scope)$/
 const containerId = /[0-9a-f]{64}/
 
-/** Whoever is gone, or may not be looked at: all of them share. */
+/** Shared by all processes that exited or may not be read. */
 export const unknownOwner: Owner = { group: '', user: 'unknown' }
 
 /**
- * Who answers for what a process brings: the unit, container or login session that it runs in, and its user in there.
- * What a user may make within its own session or container (groups below, users of a user namespace) is no other owner's.
+ * The owner of a process: the unit, container or login session that it runs in, and its user there. Anything that a
+ * user can create in its own session or container (nested groups, users of a user namespace) does not make another
+ * owner.
  */
 export function ownerOf(procDir: string, pid: number): Owner {
   try {
@@ -23,14 +24,14 @@ export function ownerOf(procDir: string, pid: number): Owner {
   }
 }
 
-/** The outermost unit, container or session of a process by its /proc/PID/cgroup (cgroups(7)); '' for none. */
+/** The outermost unit, container or session in /proc/PID/cgroup (cgroups(7)); '' for none. */
 export function groupOf(cgroupFile: string): string {
   let found = ''
   for (const line of cgroupFile.split('\n')) {
     const at = line.indexOf('/')
     if (at < 0) continue
     const group = outermost(line.slice(at))
-    // Of several hierarchies, the unified one comes last, and in a hybrid one it may have no groups.
+    // With several hierarchies, the unified one is last, and in hybrid mode it may have no groups.
     if (group !== '') found = group
   }
   return found.slice(0, mostText)
@@ -39,7 +40,7 @@ export function groupOf(cgroupFile: string): string {
 function outermost(path: string): string {
   const names = path.split('/').slice(1)
   if (names[0] === '') return ''
-  // A user may make whatever it likes below its own session.
+  // A user may create any groups below its own session.
   if (names[0] === 'user.slice' && names.length > 1) return `/${names[0]}/${names[1]}`
   const at = names.findIndex(name => unitSuffix.test(name) || containerId.test(name))
   return `/${names.slice(0, at < 0 ? 2 : at + 1).join('/')}`

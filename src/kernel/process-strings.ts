@@ -1,21 +1,21 @@
-// What processes keep in their own memory and /proc shows: command lines and environments. To read them the kernel takes
-// the lock of the process's memory, which any process can keep for ever: mmap(2) over pages that it changed of a file on
-// FUSE waits, with the lock, for whoever serves that. So svc-probe reads it, and who asks waits for a moment.
+// Command lines and environments, which are in the processes' own memory. To read them the kernel takes the lock of
+// that memory, which any process can hold forever: mmap(2) over modified pages of a FUSE file waits, holding the lock,
+// for the file's server. So svc-probe reads them, and callers wait only briefly.
 
 import { type ProcessAsker, processAsker } from './process-asker.ts'
 import { ownerOf } from './process-owner.ts'
 
-/** Both are valid until the next question. */
+/** Both are valid until the next request. */
 export interface ProcessStrings {
-  /** As in /proc/PID/cmdline; empty where it cannot be read. */
+  /** As in /proc/PID/cmdline; empty if unreadable. */
   readonly command: Buffer
   /** As in /proc/PID/environ. */
   readonly environment: Buffer
 }
 
-/** Of each of the two: they may have 2 MB, and the beginning is enough. */
+/** Maximum bytes of each: they may have 2 MB, and the beginning is enough. */
 const mostBytes = 256 * 1024
-/** Whether a process lets go of its lock shows with its first byte. */
+/** Reading one byte is enough to test the lock. */
 const leastBytes = 1
 
 const nothing = Buffer.alloc(0)
@@ -28,17 +28,17 @@ export class StringReader {
     this.#asker = asker
   }
 
-  /** Processes whose strings were not there in time, and that were not asked for them, since the start. */
+  /** Processes whose strings did not arrive in time, or were not requested, since the start. */
   get lost(): Readonly<Record<'late' | 'refused' | 'busy' | 'unavailable', number>> {
     return this.#asker.lost
   }
 
-  /** Undefined: they are not known. A process that has ended has none, which are empty. */
+  /** Undefined: unknown. A process that exited has empty ones. */
   of(procDir: string, pid: number): ProcessStrings | undefined {
     return this.#ask(procDir, pid, mostBytes)
   }
 
-  /** Whether a process lets go of the lock of its memory now, so that what takes it (maps, map_files) may be read. */
+  /** True if the lock of a process's memory is free, so that files that require it (maps, map_files) may be read. */
   isFree(procDir: string, pid: number): boolean {
     return this.#ask(procDir, pid, leastBytes) !== undefined
   }

@@ -1,5 +1,5 @@
-// Files and file systems that may never answer (of a server, or of another program), asked by a program of its own:
-// native/probe/probe.c has the protocol.
+// Accesses files and file systems that may never answer (network, FUSE) through a separate program: see
+// native/probe/probe.c for the protocol.
 
 import { errnoText } from '../foundation/lib/errno-text.ts'
 import { errorText, type Logger } from '../foundation/lib/logger.ts'
@@ -7,7 +7,7 @@ import { utf8Text } from '../foundation/lib/utf8-text.ts'
 import { findAsset } from './assets.ts'
 import { type Child, startChild } from './child.ts'
 
-/** Of statfs(2). Blocks are of `bsize` bytes. */
+/** From statfs(2). Blocks have `bsize` bytes. */
 export interface FileSystemStats {
   readonly bsize: number
   readonly blocks: number
@@ -23,10 +23,10 @@ export interface RemoteFile {
   readonly mtimeSeconds: number
 }
 
-/** Why there is no answer: the file system's own reason, or one of the probe. The message is the reason alone. */
+/** Why there is no answer: the file system's error, or the probe's. The message is only the reason. */
 export class RemoteFileError extends Error {
   override readonly name = 'RemoteFileError'
-  /** Of the file system or process that was asked; 0: the probe's own reason. */
+  /** Of the file system or process; 0: the probe failed. */
   readonly errno: number
 
   constructor(message: string, errno = 0) {
@@ -41,18 +41,18 @@ export interface RemoteFilesOptions {
   readonly program?: string | undefined
 }
 
-/** Requests that the probe serves at once (MOST_THREADS); the others wait here. */
+/** Requests that the probe serves at once (MOST_THREADS); further ones are queued here. */
 const mostAsked = 512
 const mostQueued = 65_536
 const mostListBytes = 1024 * 1024
 /** PATH_MAX without its zero byte. */
 const mostPathBytes = 4095
-/** No answer is longer: the largest file with its head. */
+/** Maximum answer: the largest file with its header. */
 const mostAnswerBytes = 17 * 1024 * 1024
-/** What memory is read in (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
+/** Block size of memory reads (BLOCK and MOST_BLOCKS of native/probe/probe.c). */
 const blockBytes = 4096
 const mostBlocks = 16
-/** A probe that ended is not started again before this time since its start. */
+/** Minimum time between two starts of the probe. */
 const restartMs = 1000
 
 interface Request {
@@ -62,8 +62,8 @@ interface Request {
 }
 
 /**
- * Asks without ever waiting itself: an answer may come at once, hours later, or never, so callers bound their own
- * patience. A question that waits for its answer is not asked again: whoever repeats it is refused.
+ * Never blocks: an answer may arrive at once, hours later, or never, so callers set their own timeouts. A request that
+ * is still unanswered is not sent a second time: repeating it is refused.
  */
 export class RemoteFiles {
   readonly #log: Logger
@@ -83,8 +83,8 @@ export class RemoteFiles {
   }
 
   /**
-   * Rejects with a `RemoteFileError`, as all of these do. `mount` tells apart what is mounted at a path in turn: one that hangs
-   * for good is no reason not to ask the next.
+   * Like all methods, rejects with a `RemoteFileError`. `mount` distinguishes successive mounts at one path: one that hangs
+   * forever does not block requests to the next.
    */
   async statfs(path: string | Buffer, mount = ''): Promise<FileSystemStats> {
     const payload = await this.#ask('S', 0, path, mount)
@@ -101,22 +101,22 @@ export class RemoteFiles {
     return { mtimeSeconds: Number(payload.toString('latin1', 0, end)), bytes: payload.subarray(end + 1) }
   }
 
-  /** The first of its bytes. */
+  /** Its first bytes. */
   async beginning(path: string | Buffer, mostBytes: number): Promise<Buffer> {
     const payload = await this.#ask('B', mostBytes, path)
     return payload.subarray(payload.indexOf(10) + 1)
   }
 
   /**
-   * Memory of a process by its directory in /proc, 60 KiB at most; undefined where some of it is not in memory, as what it
-   * never touched of a file, or is not mapped.
+   * Reads memory of a process by its directory in /proc, 60 KiB at most; undefined if some of it is not resident, such
+   * as untouched pages of a file, or not mapped.
    */
   async memory(process: string, address: number, length: number): Promise<Buffer | undefined> {
     const first = Math.floor(address / blockBytes)
     const count = Math.floor((address + length - 1) / blockBytes) - first + 1
     if (count > mostBlocks) throw new RemoteFileError('too much memory')
     const descriptors = (await this.#ask('O', 0, process)).toString('latin1')
-    // To another one they are something else.
+    // Their meaning is private to this probe.
     const probe = this.#probe
     try {
       const addresses = Array.from({ length: count }, (_, i) => (first + i) * blockBytes)
@@ -128,21 +128,21 @@ export class RemoteFiles {
       const start = address - first * blockBytes
       return Buffer.concat(blocks).subarray(start, start + length)
     } finally {
-      // One that ended has nothing open.
+      // A probe that ended has nothing open.
       if (this.#probe === probe) this.#ask('C', 0, descriptors).catch(() => undefined)
     }
   }
 
-  /** Names in the order of their bytes. */
+  /** Names sorted by their bytes. */
   async list(path: string | Buffer): Promise<readonly string[]> {
     const payload = await this.#ask('L', mostListBytes, path)
     return utf8Text(payload, 0, payload.length).split('\0').slice(0, -1).sort()
   }
 
-  /** Ends the probe. What was asked is rejected. */
+  /** Stops the probe. Pending requests are rejected. */
   close(): void {
     this.#closed = true
-    this.#fail('the agent ends')
+    this.#fail('the agent is stopping')
   }
 
   #ask(
@@ -182,7 +182,7 @@ export class RemoteFiles {
 
   #started(): Probe {
     if (this.#probe !== undefined) return this.#probe
-    if (this.#closed) throw new RemoteFileError('the agent ends')
+    if (this.#closed) throw new RemoteFileError('the agent is stopping')
     if (this.#program === undefined) {
       this.#warn('svc-probe is not installed next to the agent')
       throw new RemoteFileError('no probe')
@@ -209,7 +209,7 @@ export class RemoteFiles {
     return probe
   }
 
-  /** Once, until there is an answer again. */
+  /** Once, until a request succeeds again. */
   #warn(reason: string): void {
     if (this.#warned) return
     this.#warned = true
@@ -238,17 +238,17 @@ export class RemoteFiles {
 
 interface ProbeEvents {
   answered(id: number, errno: number, payload: Buffer): void
-  /** Once, whatever the reason. */
+  /** Called once, whatever the reason. */
   ended(reason: string): void
 }
 
-/** The running program, and the answers in what it writes. */
+/** The running program and the parser of its output. */
 class Probe {
   readonly #child: Child
   readonly #events: ProbeEvents
   #chunks: Buffer[] = []
   #have = 0
-  /** Bytes that are needed before it is worth looking again. */
+  /** Bytes required before parsing can continue. */
   #need = 1
 
   constructor(child: Child, events: ProbeEvents) {
@@ -264,7 +264,7 @@ class Probe {
     this.#child.stdin.write(line)
   }
 
-  /** Waits for nothing: a thread in a system call that cannot be interrupted keeps the process, not the agent. */
+  /** Does not wait: a thread in an uninterruptible system call keeps the process alive, but not the agent. */
   kill(): void {
     this.#child.kill('SIGKILL')
     this.#child.stdin.destroy()

@@ -1,27 +1,26 @@
-// Tells the service manager that started this process how it is: sd_notify(3), without its library.
+// Reports the state to the service manager that started this process: sd_notify(3), without its library.
 
 import { errorText, type Logger } from '../foundation/lib/logger.ts'
 import { loadNative, Unsupported } from './native.ts'
 
-/** What a manager is told at every beat. */
+/** State that is reported at every beat. */
 export interface ServiceState {
   /** What runs and what does not, in one line. */
   status(): string
-  /** Why the process no longer does its work; undefined where it does. */
+  /** Why the process no longer works; undefined if it does. */
   stuck(): string | undefined
 }
 
-/** Longest time between two looks at the state. */
+/** Maximum time between two checks of the state. */
 const lookMs = 10_000
-/** When that which found no room is sent again. */
+/** Delay before an unsent message is sent again. */
 const againMs = 100
 /** What `systemctl status` shows in full on a wide screen. */
 const maxStatusBytes = 512
 
 /**
- * A connection to the service manager. Where nobody asked to be told, by NOTIFY_SOCKET, nothing is done. Takes the
- * variables of the protocol out of the environment, as what this process starts is not to answer in its place. Never
- * throws: what cannot be told is logged, once.
+ * A connection to the service manager. Does nothing without NOTIFY_SOCKET. Removes the protocol's variables from the
+ * environment, so that child processes do not notify in its place. Never throws: a failure is logged, once.
  */
 export class ServiceNotify {
   readonly #address: string | undefined
@@ -44,28 +43,28 @@ export class ServiceNotify {
     for (const name of ['NOTIFY_SOCKET', 'WATCHDOG_USEC', 'WATCHDOG_PID']) delete env[name]
   }
 
-  /** The start is over. From now on the manager gets `state`, and where it asked for it a sign of life. */
+  /** The start is complete. From now on the manager gets `state`, and if it requests them, watchdog messages. */
   ready(state: ServiceState): void {
     if (this.#address === undefined) return
     this.#state = state
-    // Not judged yet: what a long start kept waiting gets its turn now.
+    // Not checked for stuck yet: work that a long start delayed runs first.
     this.#change('READY=1', ...this.#look(undefined))
-    this.#beat = setInterval(() => this.#tell(), Math.min(lookMs, (this.#watchdogMs ?? lookMs) / 2)).unref()
+    this.#beat = setInterval(() => this.#report(), Math.min(lookMs, (this.#watchdogMs ?? lookMs) / 2)).unref()
   }
 
-  /** Runs a reload, which the manager is told of. */
+  /** Runs a reload and reports it to the manager. */
   async reload<T>(attempt: () => Promise<T>): Promise<T> {
     if (this.#state === undefined) return attempt()
     this.#change('RELOADING=1', `MONOTONIC_USEC=${process.hrtime.bigint() / 1000n}`)
     try {
       return await attempt()
     } finally {
-      // Where the process ends by now, this would call that off.
+      // If the process is stopping by now, this would revoke it.
       if (this.#state !== undefined) this.#change('READY=1', ...this.#look(this.#state.stuck()))
     }
   }
 
-  /** The process ends, within `boundMs`: a manager that would wait less waits so long. */
+  /** The process is stopping, within `boundMs`: extends a shorter timeout of the manager. */
   stopping(boundMs: number, status: string): void {
     this.#state = undefined
     clearInterval(this.#beat)
@@ -76,14 +75,14 @@ export class ServiceNotify {
     )
   }
 
-  /** Nothing is told any more. */
+  /** Nothing is reported any more. */
   close(): void {
     this.#state = undefined
     clearInterval(this.#beat)
     clearTimeout(this.#again)
   }
 
-  #tell(): void {
+  #report(): void {
     const stuck = this.#state?.stuck()
     this.#noteStuck(stuck)
     const due = performance.now() - this.#lookedMs >= lookMs || stuck !== undefined
@@ -92,7 +91,7 @@ export class ServiceNotify {
       ...(due ? this.#look(stuck) : []),
     ]
     if (lines.length === 0 || this.#send(lines.join('\n'))) return
-    // There was no room: it is told anew at the next beat.
+    // There was no room: it is sent again at the next beat.
     this.#lookedMs = Number.NEGATIVE_INFINITY
     this.#status = ''
   }
@@ -106,7 +105,7 @@ export class ServiceNotify {
     this.#wasStuck = stuck !== undefined
   }
 
-  /** The line for the status, where it is another than the last one. */
+  /** The status line, if it has changed. */
   #look(stuck: string | undefined): string[] {
     this.#lookedMs = performance.now()
     const status = oneLine(stuck === undefined ? (this.#state?.status() ?? '') : `stuck: ${stuck}`)
@@ -115,7 +114,7 @@ export class ServiceNotify {
     return [`STATUS=${status}`]
   }
 
-  /** Sends what must arrive, in time, unless a later change says more. */
+  /** Sends a message that must arrive in time, unless a later change replaces it. */
   #change(...lines: readonly string[]): void {
     clearTimeout(this.#again)
     this.#unsent = lines.join('\n')
@@ -123,12 +122,12 @@ export class ServiceNotify {
       this.#unsent = undefined
       return
     }
-    // A later change may take its place, and the status with it.
+    // A later change may replace it, along with the status.
     this.#status = ''
     this.#again = setTimeout(() => this.#change(this.#unsent!), againMs).unref()
   }
 
-  /** False: there was no room, and there may be soon. */
+  /** False: there was no room; retry soon. */
   #send(text: string): boolean {
     if (this.#address === undefined) return true
     const native = loadNative()
@@ -147,7 +146,7 @@ export class ServiceNotify {
   }
 }
 
-/** What the manager waits for a sign of life; undefined where it waits for none of this process. */
+/** The manager's watchdog timeout; undefined if it does not watch this process. */
 function watchdogMs({
   NOTIFY_SOCKET,
   WATCHDOG_USEC = '',
@@ -155,15 +154,15 @@ function watchdogMs({
 }: NodeJS.ProcessEnv): number | undefined {
   if (!NOTIFY_SOCKET || (WATCHDOG_PID && WATCHDOG_PID !== `${process.pid}`)) return undefined
   const ms = /^\d{1,18}$/.test(WATCHDOG_USEC) ? Number(WATCHDOG_USEC) / 1000 : 0
-  // More than a timer takes is no watchdog.
+  // A value beyond a timer's range is no watchdog.
   return ms >= 2 && ms < 2 ** 31 ? ms : undefined
 }
 
-/** A line break would begin another assignment. */
+/** A line break would start another assignment. */
 function oneLine(text: string): string {
   const line = text.replace(/\p{Cc}+/gu, ' ').trim()
   if (Buffer.byteLength(line) <= maxStatusBytes) return line
-  // A character that is cut in two is left out.
+  // Drops a truncated character.
   return `${Buffer.from(line)
     .subarray(0, maxStatusBytes - 3)
     .toString()

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 
-/** Where the kernel shows its tracepoints; those of tracefs come first for libbpf as well. */
+/** Where the kernel lists its tracepoints; libbpf also tries tracefs first. */
 const roots = ['/sys/kernel/tracing', '/sys/kernel/debug/tracing'] as const
 
 export interface TracepointField {
@@ -10,19 +10,19 @@ export interface TracepointField {
   readonly size: number
 }
 
-/** The fields of a tracepoint's record, `syscalls/sys_enter_read`; undefined where there is no such tracepoint. */
+/** The fields of a tracepoint's record, `syscalls/sys_enter_read`; undefined if there is no such tracepoint. */
 export function tracepointFields(name: string): TracepointField[] | undefined {
   for (const root of roots) {
     try {
       return parseFormat(readFileSync(`${root}/events/${name}/format`, 'latin1'))
     } catch {
-      // Not mounted here, or not a tracepoint of this kernel.
+      // Not mounted here, or this kernel has no such tracepoint.
     }
   }
   return undefined
 }
 
-/** Reads a `format` file (kernel, trace/events.rst): `field:unsigned int fd;	offset:16;	size:8;	signed:0;`. */
+/** Parses a `format` file (kernel, trace/events.rst): `field:unsigned int fd;	offset:16;	size:8;	signed:0;`. */
 export function parseFormat(text: string): TracepointField[] {
   const fields: TracepointField[] = []
   for (const line of text.split('\n')) {

@@ -64,9 +64,9 @@ export interface BatchQueue {
   shed(bytes: number): number
   push(batch: Batch): void
   /**
-   * The oldest waiting batch that may start: one that shares no order key with a batch in flight or with an older one
-   * that waits. It is then in flight. Undefined if there is none now; if that changes without a
-   * call by the owner, the queue calls the callback that it was created with.
+   * Starts and returns the oldest waiting batch whose order keys are free: no batch in flight and no older waiting batch has
+   * them. Undefined if there is none now; if that changes without a call by the owner, the queue calls the callback
+   * that it was created with.
    */
   take(): Entry | undefined
   /** Puts an undelivered batch back to its place in the order. */

@@ -2,7 +2,7 @@ import type { Batch } from '../foundation/model/batch.ts'
 import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 import type { PreparedMetric, Sent } from '../foundation/model/prepared-metric.ts'
 import type { Resource, Scope } from '../foundation/model/resource.ts'
-import type { RequestBuilder } from './exporters/otlp/request.ts'
+import type { EncodedItem, RequestBuilder } from './exporters/otlp/request.ts'
 import type { Account } from './ledger.ts'
 import { Prepared } from './prepared.ts'
 
@@ -13,6 +13,12 @@ export interface Intake<T> {
 
 /** Called with each item after all processing, whether it is sent or not. Must not throw. */
 export type Watcher<T> = (resource: Resource, item: T, scope: Scope) => void
+
+/**
+ * Called with each item after all processing and with its bytes, whether it is sent or not, unless it cannot be encoded
+ * or is too large. The bytes are valid during the call. Must not throw.
+ */
+export type EncodedWatcher<T> = (resource: Resource, item: T, encoded: EncodedItem) => void
 
 /** Output of a processor. */
 export interface Sink<T> {
@@ -25,25 +31,35 @@ export interface Sink<T> {
 export interface ItemProcessor<T> {
   run(resource: Resource, scope: Scope, item: T, out: Sink<T>): void
   /**
-   * As `run`, for an item that recurs and whose numbers are unknown. Undefined if the result
-   * depends on them or on other items; all calls of `out` are then void. If omitted, that holds for all items.
+   * As `run`, for a recurring item whose numbers are not known yet. Undefined if the result depends on them or on other
+   * items; all calls of `out` are then void. If omitted, that is the case for all items.
    */
   prepare?(resource: Resource, scope: Scope, item: T, out: Sink<T>): Lasting | undefined
-  /** Reason to drop an item of so many points this time; '' to pass it. */
+  /** Reason to drop an item with this number of points this time; '' to pass it. */
   again?(items: number): DropReasonName | ''
 }
 
 /** Validity of a preparation. */
 export interface Lasting {
   readonly forMs: number
-  /** Whether `again` must be called each time that the item recurs. */
+  /** Whether `again` must be called each time the item recurs. */
   readonly asksAgain: boolean
 }
 
 /** Encodes items into one request. The OTLP exporter has one for each signal. */
 export type Builder<T> = Pick<
   RequestBuilder<T>,
-  'items' | 'add' | 'template' | 'addEncoded' | 'aloneBytes' | 'undo' | 'take' | 'keptBytes' | 'rest'
+  | 'items'
+  | 'add'
+  | 'last'
+  | 'encodeApart'
+  | 'template'
+  | 'addEncoded'
+  | 'aloneBytes'
+  | 'undo'
+  | 'take'
+  | 'keptBytes'
+  | 'rest'
 >
 
 export interface BatchLimits {
@@ -86,6 +102,7 @@ export class Batcher<T> implements Intake<T> {
   readonly #parts: () => number
   readonly #sink: Sink<T>
   #watchers: readonly Watcher<T>[] = []
+  #encodedWatcher: EncodedWatcher<T> | undefined
   /** Passes items that are not sent to watchers. */
   readonly #show: Sink<T>
   readonly #cut: () => void
@@ -115,7 +132,7 @@ export class Batcher<T> implements Intake<T> {
     this.#cut = () => this.cut()
     this.#wasCut = options.cut ?? (() => {})
     this.#show = {
-      add: (resource, scope, item) => this.#notify(resource, scope, item),
+      add: (resource, scope, item) => this.#showUnsent(resource, scope, item),
       drop: () => undefined,
     }
     this.#sink = {
@@ -147,19 +164,25 @@ export class Batcher<T> implements Intake<T> {
   add(resource: Resource, scope: Scope, item: T): void {
     if (this.#refusal !== '') {
       this.#account.dropAtIntake(this.#refusal, this.#count(item))
-      if (this.#watchers.length > 0) this.#run(resource, scope, item, this.#show)
+      if (this.#watchers.length > 0 || this.#encodedWatcher !== undefined)
+        this.#run(resource, scope, item, this.#show)
     } else if (this.#processor === undefined) this.#take(resource, scope, item)
     else this.#run(resource, scope, item, this.#sink)
   }
 
   /** Passes every item to the watcher from now on, until the returned function is called. */
   watch(watcher: Watcher<T>): () => void {
-    // Prepared items bypass watchers.
+    // Prepared items bypass watchers, so watchers need whole items.
     if (this.#watchers.length === 0) this.#epoch++
     this.#watchers = [...this.#watchers, watcher]
     return () => {
       this.#watchers = this.#watchers.filter(each => each !== watcher)
     }
+  }
+
+  /** Has one watcher see the bytes of items from now on. Prepared items bypass it. */
+  watchEncoded(watcher: EncodedWatcher<T>): void {
+    this.#encodedWatcher = watcher
   }
 
   /** Passes on the current batch. */
@@ -169,7 +192,7 @@ export class Batcher<T> implements Intake<T> {
     this.#bytes = 0
     const { items } = this.#builder
     for (const batch of this.#builder.take(parts)) this.#out(batch)
-    // Only now: the parts of a batch do not have its items in order.
+    // Only now, as the parts of a batch do not have its items in order.
     this.#firstItem += items
     this.#restLater()
     this.#wasCut()
@@ -194,10 +217,10 @@ export class Batcher<T> implements Intake<T> {
 
   /** See `PreparedIntake`. */
   prepare(resource: Resource, scope: Scope, item: T): PreparedMetric | undefined {
-    // With watchers, items must come whole each time.
+    // Watchers need whole items each time.
     if (this.#watchers.length > 0) return undefined
     const prepared = new Prepared(this.#count(item), this.#epoch)
-    // Until a change it is only counted.
+    // Until that changes it is only counted.
     if (this.#refusal !== '') return prepared
     let isWhole = true
     const out: Sink<T> = {
@@ -256,7 +279,7 @@ export class Batcher<T> implements Intake<T> {
       out.add(resource, scope, item)
       return always
     } catch {
-      // As a whole item it is dropped and counted where it does not match.
+      // The item is then sent as a whole, where the exception is counted.
       return undefined
     }
   }
@@ -281,7 +304,7 @@ export class Batcher<T> implements Intake<T> {
     try {
       this.#processor.run(resource, scope, item, sink)
     } catch {
-      // After a bug in a processor the item is dropped: it may not be fully processed, or redacted.
+      // After an exception in a processor the item is dropped: it may not be fully processed or redacted.
       sink.drop('processor', this.#count(item))
     }
   }
@@ -291,7 +314,25 @@ export class Batcher<T> implements Intake<T> {
     for (const watcher of this.#watchers) watcher(resource, item, scope)
   }
 
-  /** Nothing more is to be done to the item. */
+  #showUnsent(resource: Resource, scope: Scope, item: T): void {
+    this.#notify(resource, scope, item)
+    if (this.#encodedWatcher === undefined) return
+    let encoded: EncodedItem
+    try {
+      encoded = this.#builder.encodeApart(item)
+    } catch {
+      return // nor would it be sent
+    }
+    this.#encodedWatcher(resource, item, encoded)
+  }
+
+  /** Shows the bytes of the item that was added last. */
+  #showEncoded(resource: Resource, item: T): void {
+    const { last } = this.#builder
+    if (last !== undefined) this.#encodedWatcher?.(resource, item, last)
+  }
+
+  /** Adds a fully processed item to the batch. */
   #take(resource: Resource, scope: Scope, item: T): void {
     this.#notify(resource, scope, item)
     this.#gather(resource, scope, item)
@@ -316,6 +357,7 @@ export class Batcher<T> implements Intake<T> {
       this.#overflow(resource, scope, item, added, bytes)
       return
     }
+    if (this.#encodedWatcher !== undefined) this.#showEncoded(resource, item)
     this.#gathered(added, bytes)
   }
 
@@ -350,7 +392,7 @@ export class Batcher<T> implements Intake<T> {
     }
   }
 
-  /** The last added item did not fit: it starts the next batch, or is sent in halves or alone. */
+  /** The last added item exceeds the batch: it starts the next batch, or is sent in halves or alone. */
   #overflow(resource: Resource, scope: Scope, item: T, items: number, bytes: number): void {
     const builder = this.#builder
     if (builder.items > items) {
@@ -361,6 +403,7 @@ export class Batcher<T> implements Intake<T> {
     }
     const halves = this.#divide(item)
     if (halves === undefined && bytes <= (this.#limits.aloneBytes ?? 0)) {
+      if (this.#encodedWatcher !== undefined) this.#showEncoded(resource, item)
       this.#account.collected += items
       this.cut()
       return

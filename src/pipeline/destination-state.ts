@@ -17,7 +17,7 @@ export interface Destination {
   readonly lastError: string | null
   /** Message of the last partial success; null for none. */
   readonly lastWarning: string | null
-  /** Whether sending is paused, as the receiver rejects our credentials. */
+  /** Whether sending is paused because the receiver rejects our credentials. */
   readonly parked: boolean
   /** Whether the receiver does not support the signal: items are dropped until the next attempt. */
   readonly unknown: boolean
@@ -28,15 +28,15 @@ export interface Destination {
 /** Maximum wait that a server can request, in milliseconds. */
 const maxServerDelayMs = 15 * 60_000
 /**
- * Waits before a retry at a receiver that does not support the signal, from the first up to the second: a
- * starting gateway answers so for a moment, a receiver without profiles for ever.
+ * First and last wait before a retry at a receiver that does not support the signal: a starting gateway answers so
+ * briefly, a receiver without profiles always.
  */
 const firstUnknownMs = 30_000
 const lastUnknownMs = 10 * 60_000
 const repeatMs = 60_000
 /** Minimum learned size limit of a receiver; a lower one is not plausible. */
 const leastLimitBytes = 4096
-/** Time before twice the limit is tried, in milliseconds, as the receiver or a proxy may have been reconfigured. */
+/** Time before twice the limit is tried, in milliseconds: the receiver or a proxy may have been reconfigured. */
 const limitMs = 10 * 60_000
 
 /** Error types without an answer. */
@@ -49,7 +49,7 @@ export class DestinationState {
   inFlight = 0
   /** Whether only one request at a time is sent, until one succeeds. */
   halfOpen = false
-  /** Number of waits: failures of requests started before the last wait belong to the same outage. */
+  /** Number of waits. Failures of requests started before the last wait belong to the same outage. */
   round = 0
   failingSince = 0
   parked = false
@@ -144,7 +144,7 @@ export class DestinationState {
     this.#lastExportMs = Date.now()
   }
 
-  /** Notes the error of a request. */
+  /** Records the error of a request. */
   failed(error: SendError): void {
     this.#connected = !unreached.has(error.type)
     this.#unknown = error.type === 'unimplemented'
@@ -167,7 +167,7 @@ export class DestinationState {
     return delay
   }
 
-  /** Stops sending for a while, as the receiver does not support the signal. */
+  /** Stops sending for a while because the receiver does not support the signal. */
   leave(): void {
     this.halfOpen = true
     this.#unknownUntil = performance.now() + this.#nextUnknownMs

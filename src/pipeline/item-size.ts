@@ -32,7 +32,7 @@ export class ItemSize {
     return this.#items
   }
 
-  /** Number of items that fit into so many bytes. */
+  /** Number of items that take this many bytes. */
   fitting(bytes: number): number {
     return Math.floor(this.#items === 0 ? bytes / this.#usual : (bytes * this.#items) / this.#bytes)
   }

@@ -3,7 +3,7 @@ import type { DropReasonName } from '../foundation/model/drop-reasons.ts'
 import type { Signal } from '../foundation/model/signal.ts'
 import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 
-/** Maximum endpoints counted by name; over it, the one idle longest is added to `other`. */
+/** Maximum endpoints counted by name; above it, the one idle longest is added to `other`. */
 const maxEndpoints = 16
 const other = 'other'
 
@@ -32,7 +32,7 @@ export class Account {
   readonly #types = new Map<string, TypeCount>()
   #droppedTotal = 0
 
-  /** Counts items acknowledged by an endpoint; 0 only lists it. */
+  /** Counts items acknowledged by an endpoint; with 0 items only lists the endpoint. */
   deliver(endpoint: string, items: number): void {
     this.exported += items
     this.#add(endpoint, items)

@@ -144,7 +144,7 @@ export class MemoryQueue implements BatchQueue {
     let at = this.#head
     while (at < this.#waiting.length && this.#waiting[at]!.number < entry.number) at++
     this.#waiting.splice(at, 0, entry)
-    this.#makeRoom(0) // the bound may have become smaller in the meantime
+    this.#makeRoom(0) // the limit may have been lowered during the push
   }
 
   settlePart(entry: Entry, items: number): boolean {
@@ -233,7 +233,7 @@ export class MemoryQueue implements BatchQueue {
     return before - this.#bytes
   }
 
-  /** Drops the oldest waiting batches until so many more bytes fit. */
+  /** Drops the oldest waiting batches until there is room for `bytes`. */
   #makeRoom(bytes: number): void {
     while (this.#bytes + bytes > this.#limits.limitBytes) {
       const oldest = this.#shift()

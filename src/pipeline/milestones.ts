@@ -20,7 +20,7 @@ interface Milestone {
   readonly missed: (error: Error) => void
 }
 
-/** Callers that wait until all earlier items are secured. No cost per item, nor without a waiting caller. */
+/** Callers that wait until all earlier items are secured. Costs nothing per item, and nothing without callers. */
 export class Milestones {
   readonly #progress: Progress
   /** Waiting callers in the order of their items. */
@@ -80,6 +80,6 @@ function milestoneAt(items: number): Milestone {
     reached = resolve
     missed = reject
   })
-  promise.catch(() => {}) // who has stopped waiting need not hear of it
+  promise.catch(() => {}) // the caller may have stopped waiting
   return { items, number: undefined, promise, reached, missed }
 }

@@ -8,7 +8,7 @@ import { bySignal, type Signal, signals } from '../foundation/model/signal.ts'
 import type { SignalTypeName } from '../foundation/model/signal-types.ts'
 import type { Span } from '../foundation/model/span.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import type { Builder, Intake, ItemProcessor, Watcher } from './batcher.ts'
+import type { Builder, EncodedWatcher, Intake, ItemProcessor, Watcher } from './batcher.ts'
 import type { RetryOptions } from './destination-state.ts'
 import { type Ledger, openLedger } from './ledger.ts'
 import { MemoryQueue } from './memory-queue.ts'
@@ -133,24 +133,29 @@ export class Pipeline {
     return type === undefined ? intake : new TypedIntake(intake, this.ledger[signal], type)
   }
 
-  /** Intake of metrics of a type that recur with other numbers, valid for the life of the pipeline. */
+  /** Intake of metrics of one type that recur with different numbers, valid for the life of the pipeline. */
   prepared(type: SignalTypeName): PreparedIntake {
     return new TypedPrepared(this.#queues.metrics.prepared, this.ledger.metrics, type)
   }
 
   /**
-   * Passes the items of a signal to the watcher after all processing, whether they are sent or not,
-   * until the returned function is called. Prepared metrics must then come whole, which costs CPU.
+   * Passes the items of a signal to the watcher after all processing, whether they are sent or not, until the returned
+   * function is called. Until then metrics cannot be prepared and come whole, which costs CPU.
    */
   watch<S extends Signal>(signal: S, watcher: Watcher<Items[S]>): () => void {
     return this.#queues[signal].watch(watcher)
+  }
+
+  /** The same with the bytes of each item, for one watcher of a signal and for good. */
+  watchEncoded<S extends Signal>(signal: S, watcher: EncodedWatcher<Items[S]>): void {
+    this.#queues[signal].watchEncoded(watcher)
   }
 
   state(signal: Signal): SignalQueueState {
     return this.#queues[signal].state
   }
 
-  /** Frees about so many bytes of memory of all queues; returns how many. See `BatchQueue`. */
+  /** Frees about this many bytes of memory of all queues; returns how many. See `BatchQueue`. */
   shed(bytes: number): number {
     let held = 0
     for (const signal of signals) held += this.#queues[signal].queuedMemory

@@ -24,7 +24,7 @@ export class Prepared implements PreparedMetric {
   readonly points: number
   /** State of the intake for which it was prepared. */
   readonly epoch: number
-  /** Whether the process must be asked each time if the item may pass. */
+  /** Whether the processor must be asked each time whether the item may pass. */
   asksAgain = false
   /** End of validity, by `performance.now()`. */
   #untilMs = Number.POSITIVE_INFINITY
@@ -38,7 +38,7 @@ export class Prepared implements PreparedMetric {
     this.dropped = new Map([...this.dropped, [reason, (this.dropped.get(reason) ?? 0) + points]])
   }
 
-  /** Sets the validity to about so many milliseconds. */
+  /** Sets the validity to about this time. */
   lastFor(ms: number): void {
     if (ms < Number.POSITIVE_INFINITY)
       this.#untilMs = performance.now() + ms * (1 - spread + 2 * spread * Math.random())

@@ -54,6 +54,14 @@ class Numbers implements Builder<number> {
     return this.#ids.length * 10
   }
 
+  get last(): undefined {
+    return undefined
+  }
+
+  encodeApart(): never {
+    return assert.fail()
+  }
+
   template(): undefined {
     return undefined
   }

@@ -137,7 +137,7 @@ export class SendLoop {
     )
   }
 
-  /** Applies new settings. A `pump` must follow. */
+  /** Applies new settings. The caller must call `pump` afterwards. */
   change(settings: SendSettings): void {
     const { sender, retry } = settings
     this.#settings = settings
@@ -171,8 +171,8 @@ export class SendLoop {
   }
 
   /**
-   * Sends without its own backoff, but respects the delay requested by the server. Resolves with
-   * the result for the items queued now, when the last has left the queue, time is up, or `stop` is raised.
+   * Sends without our own backoff, but respects the delay requested by the server. Resolves with the result for the
+   * items queued now, when the last of them has left the queue, time is up, or `stop` is raised.
    */
   flush(timeoutMs: number, stop?: AbortSignal): Promise<Flushed> {
     const { queue } = this.#options
@@ -253,7 +253,7 @@ export class SendLoop {
       const error = asSendError(cause)
       errorType = error.type
       httpStatus = error.httpStatus
-      // The present sender decides about batches that a former one did not accept.
+      // The current sender decides about batches that a former one did not deliver.
       if (this.#isFormer(destination)) this.#options.queue.putBack(entry)
       else more = await this.#failed(destination, entry, batch, error, round)
     }
@@ -265,7 +265,7 @@ export class SendLoop {
     return false
   }
 
-  /** Whether it is no longer the current one. */
+  /** Whether it is no longer the current destination. */
   #isFormer(destination: DestinationState): boolean {
     return this.#stop.signal.aborted || destination !== this.#destination
   }
@@ -298,8 +298,8 @@ export class SendLoop {
   }
 
   /**
-   * Settles a part of a batch, or all of it. Returns whether another part is left; undefined if the
-   * batch was dropped before.
+   * Settles a part of a batch, or all of it. Returns whether another part is left; undefined if the batch was dropped
+   * before.
    */
   #dealtWith(entry: Entry, batch: Batch): boolean | undefined {
     const { queue } = this.#options
@@ -331,7 +331,7 @@ export class SendLoop {
         return false
       }
       const more = this.#drop(destination, entry, batch, error, error.type)
-      // The error is about this batch alone, except if it is about the whole signal.
+      // The error concerns only this batch, unless it is about the whole signal.
       if (error.type !== 'unimplemented') return more
       if (more) queue.putBack(entry)
       destination.leave()

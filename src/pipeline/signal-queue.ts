@@ -2,7 +2,14 @@ import { within } from '../foundation/lib/within.ts'
 import type { Batch, Sender } from '../foundation/model/batch.ts'
 import type { Signal } from '../foundation/model/signal.ts'
 import type { BatchQueue, Dropped } from './batch-queue.ts'
-import { Batcher, type Builder, type Intake, type ItemProcessor, type Watcher } from './batcher.ts'
+import {
+  Batcher,
+  type Builder,
+  type EncodedWatcher,
+  type Intake,
+  type ItemProcessor,
+  type Watcher,
+} from './batcher.ts'
 import { type Compress, Compressor } from './compressor.ts'
 import type { Destination } from './destination-state.ts'
 import type { Account } from './ledger.ts'
@@ -33,7 +40,7 @@ export interface SignalQueueState {
   /** Recovered from the disk queue at the start. */
   readonly recovered: number
   readonly exported: number
-  /** `exported` by endpoint; `other` is for all but the last 16. */
+  /** `exported` by endpoint; `other` sums all but the last 16. */
   readonly exportedBy: ReadonlyMap<string, number>
   readonly rejected: number
   readonly dropped: ReadonlyMap<string, number>
@@ -165,13 +172,17 @@ export class SignalQueue<T> {
     return this.#batcher
   }
 
-  /** Intake of items that recur with other numbers. */
+  /** Intake of items that recur with different numbers. */
   get prepared(): Pick<Batcher<T>, 'prepare' | 'send'> {
     return this.#batcher
   }
 
   watch(watcher: Watcher<T>): () => void {
     return this.#batcher.watch(watcher)
+  }
+
+  watchEncoded(watcher: EncodedWatcher<T>): void {
+    this.#batcher.watchEncoded(watcher)
   }
 
   get queuedMemory(): number {
@@ -268,7 +279,7 @@ export class SignalQueue<T> {
     return new Error(`cannot secure ${signal}: the pipeline stopped before they were sent or on disk`)
   }
 
-  /** Whether all batches cut so far are in the queue within so many milliseconds. */
+  /** Whether all batches cut so far reach the queue within this time, in milliseconds. */
   async #compressed(ms: number): Promise<boolean> {
     return (
       this.#compressor.items === 0 ||
@@ -320,8 +331,8 @@ export class SignalQueue<T> {
     } else {
       // The queue must have room for several batches, or the first failure would already lose data.
       const aloneBytes = Math.min(requestBytes, queueBytes / 4)
-      // The receiver's limit may be a guess, or apply after compression: it decides itself about a single item above
-      // it.
+      // The receiver's limit may be a guess, or apply after compression, so the receiver decides about a single item
+      // above it.
       const maxBytes = Math.min(batchBytes, aloneBytes, this.#loop.limitBytes * limitShare)
       const limits = { maxItems: batchItems, maxBytes, aloneBytes, timeoutMs: batchTimeoutMs }
       this.#batcher.accept(limits, this.#processor)

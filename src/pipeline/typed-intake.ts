@@ -12,7 +12,7 @@ export class TypedIntake<T> implements Intake<T> {
   readonly #inner: Intake<T>
   readonly #account: Account
   readonly #typeOf: TypeOf<T>
-  /** Counter if all items have one type. */
+  /** Counter, if all items have one type. */
   readonly #count: TypeCount | undefined
 
   constructor(inner: Intake<T>, account: Account, typeOf: TypeOf<T>) {
@@ -34,7 +34,7 @@ export class TypedIntake<T> implements Intake<T> {
   }
 }
 
-/** The same for recurring metrics, which have one type. */
+/** As `TypedIntake`, for recurring metrics, which have one type. */
 export class TypedPrepared implements PreparedIntake {
   readonly #inner: PreparedIntake
   readonly #account: Account

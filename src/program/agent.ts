@@ -1,4 +1,4 @@
-// Configuration in, running agent out: the list of subsystems, and what looks at all of them.
+// Configuration in, running agent out: starts the list of subsystems, and serves all of them.
 
 import { setTimeout as delay } from 'node:timers/promises'
 import { errorText } from '../foundation/lib/logger.ts'
@@ -24,16 +24,19 @@ import { managementApi } from './subsystems/management-api.ts'
 import { Running } from './subsystems/running.ts'
 import { selfTraces } from './subsystems/self-traces.ts'
 
-/** Longest wait of the start for the files that keys name, in milliseconds. */
+/** Longest wait at start for the files named by keys, in milliseconds. */
 const mostContentMs = 1000
 
-/** Starts all that the configuration asks for. What cannot start is shown in the banner and in `/ready`; it stops nothing else. */
+/**
+ * Starts everything that the configuration enables. A failure is shown in the banner and in `/ready`, and stops nothing
+ * else.
+ */
 export async function startAgent(options: StartOptions): Promise<RunningAgent> {
   const { loaded } = options
-  // Before any subsystem reads these files. One that hangs, as on a network file system, must not keep the agent from starting.
+  // Before any subsystem reads these files. One that hangs, as on a network file system, must not block the start.
   const contents = contentsOf(loaded)
   const running = new Running(subsystems, options, contents)
-  // The next run knows of whatever ends this one from here on.
+  // From here on, the next run can report how this one ended.
   const record = running.of(lastRun)
   await Promise.race([contents, delay(mostContentMs, undefined, { ref: false })])
   try {
@@ -89,7 +92,7 @@ function agentOf(running: Running, view: AgentView): RunningAgent {
   }
 }
 
-/** Shows all of them: the live page where there is one, and the management API. Rejects with a `StartError`. */
+/** Serves the live page, if enabled, and the management API. Rejects with a `StartError`. */
 async function serve(running: Running): Promise<AgentView> {
   const { config } = running
   const { self_telemetry: settings } = config
@@ -110,7 +113,7 @@ async function serve(running: Running): Promise<AgentView> {
   return view
 }
 
-/** Ends everything; what is not delivered within the time is given up. */
+/** Stops everything; what is not delivered in time is given up. */
 async function end(running: Running, withinMs: number): Promise<DrainResult | undefined> {
   await running.stop()
   let drained: DrainResult | undefined
@@ -131,7 +134,7 @@ function operationsOf(view: AgentView, metricsPath: string): readonly Operation[
   }
 }
 
-/** Throws where a part of eBPF that was asked for does not run. */
+/** Throws if an enabled eBPF part does not run. */
 function refuseWithoutEbpf(running: Running): void {
   const failed = running.faults().filter(({ fails }) => fails === 'ebpf')
   if (failed.length === 0) return

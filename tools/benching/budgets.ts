@@ -1,4 +1,4 @@
-// The limits of budgets.json: what each is held against, and whether it holds.
+// The limits of budgets.json: what each applies to, and whether it is met.
 import { existsSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { type Figure, numberText } from '../../bench/lib/figures.ts'
@@ -7,21 +7,21 @@ import { countLines, filesOf, lineLimit } from '../source-lines.ts'
 
 interface Known {
   readonly bound: 'at most' | 'at least'
-  /** A number of the tree below a root; undefined where what it counts is not built. */
+  /** A number of the tree below a root; undefined if what it counts is not built. */
   readonly count?: (root: string) => number | undefined
-  /** Or the figure of a benchmark, whose median it is. */
+  /** Or the name of a benchmark figure, compared by its median. */
   readonly figure?: string
 }
 
-/** A limit beside what was measured. */
+/** A limit and its measurement. */
 export interface Verdict {
-  /** Its keys in budgets.json, with points between them. */
+  /** Its keys in budgets.json, joined by dots. */
   readonly name: string
   readonly bound: 'at most' | 'at least'
   readonly limit: number
   readonly result: 'held' | 'not held' | 'not measured'
   readonly value?: number
-  /** Why it was not measured; '' where it was. */
+  /** Why it was not measured; '' if it was. */
   readonly reason: string
 }
 
@@ -53,17 +53,17 @@ const known: Readonly<Record<string, Known>> = {
   'ui.first_brotli_bytes': { bound: 'at most', count: root => weights(root)?.first },
 }
 
-/** The limits of budgets.json below `root`, by name. Throws where nothing measures one of them. */
+/** The limits of budgets.json below `root`, by name. Throws if nothing measures one of them. */
 export function readLimits(root: string): Map<string, number> {
   const limits = new Map<string, number>()
   const visit = (of: Readonly<Record<string, unknown>>, above: string) => {
     for (const [key, value] of Object.entries(of)) {
       const name = `${above}${key}`
       if (typeof value === 'object' && value !== null) visit(value as Record<string, unknown>, `${name}.`)
-      else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is no number`)
+      else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is not a number`)
       else if (!Object.hasOwn(known, name))
         throw new Error(
-          `budgets.json: nothing measures ${name}: add to tools/benching/budgets.ts what it is held against`,
+          `budgets.json: nothing measures ${name}: add its measurement to tools/benching/budgets.ts`,
         )
       else limits.set(name, value)
     }
@@ -72,7 +72,7 @@ export function readLimits(root: string): Map<string, number> {
   return limits
 }
 
-/** Holds each limit against the tree below `root` and the figures of a run, but not against those of `failed` scripts. */
+/** Compares each limit with the tree below `root` and the figures of a run, except those of `failed` scripts. */
 export function judge(
   limits: ReadonlyMap<string, number>,
   figures: ReadonlyMap<string, Figure>,
@@ -88,12 +88,12 @@ export function judge(
       const reason = failed.has(script) ? `${script} failed` : `needs ${figure || 'the built page'}`
       return { name, bound, limit, result: 'not measured', reason }
     }
-    const holds = bound === 'at most' ? value <= limit : value >= limit
-    return { name, bound, limit, result: holds ? 'held' : 'not held', value, reason: '' }
+    const isMet = bound === 'at most' ? value <= limit : value >= limit
+    return { name, bound, limit, result: isMet ? 'held' : 'not held', value, reason: '' }
   })
 }
 
-/** `value` with as many digits as it takes to see on which side of `limit` it is. */
+/** `value` with enough digits to tell it from `limit`. */
 function besideLimit(value: number, limit: number): string {
   const side = (of: number) => Math.sign(of - limit)
   for (let digits = 4; digits < 17; digits++) {

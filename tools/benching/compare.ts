@@ -1,4 +1,4 @@
-// What changed between two runs of benchmarks, beyond what noise explains.
+// Differences between two benchmark runs beyond noise.
 import { type Figure, median, numberText } from '../../bench/lib/figures.ts'
 import { figuresOf, type Results } from './results.ts'
 
@@ -8,20 +8,20 @@ export interface Change {
   readonly unit: string
   readonly old: number
   readonly new: number
-  /** How far the medians may lie apart by chance; in the unit of the figure. */
+  /** Difference of the medians that may be chance, in the unit of the figure. */
   readonly noise: number
   readonly better: boolean
-  /** Whether its script failed in one of the runs. */
+  /** Whether its script failed in either run. */
   readonly failed: boolean
 }
 
 export interface Comparison {
   readonly changes: readonly Change[]
-  /** How many figures both have. */
+  /** Number of figures in both. */
   readonly compared: number
   readonly onlyOld: readonly string[]
   readonly onlyNew: readonly string[]
-  /** Scripts that failed or are missing in a run, or that only one run skipped: a line for each. */
+  /** One line for each script that failed or is missing in a run, or that only one run skipped. */
   readonly scripts: readonly string[]
 }
 
@@ -33,13 +33,12 @@ function deviation({ samples, median: middle }: Figure): number {
 }
 
 /**
- * How far the medians of two measurements of the same may lie apart; further apart is beyond noise. The larger of
+ * Largest difference between the medians of two measurements of the same that counts as noise. The larger of
  *
- * - 5 % of the larger median: another layout of the code or of the memory makes as much. 10 % where one of the two has
- *   fewer than five samples.
+ * - 5 % of the larger median: another layout of code or memory makes as much. 10 % if either has fewer than five samples.
  * - four standard errors of the difference of the medians, each of them 1.2533 × 1.4826 × MAD / √n (normal samples; the
- *   MAD passes over single samples that lie far out). Of medians of five equal distributions 2 % differ by more. With
- *   fewer than five samples instead of that the larger range, as the MAD of so few means little.
+ *   MAD ignores single outliers). Of medians of five equal distributions 2 % differ by more. With fewer than five samples
+ *   the larger range instead, because the MAD of so few means little.
  */
 export function noiseOf(a: Figure, b: Figure): number {
   const larger = Math.max(Math.abs(a.median), Math.abs(b.median))
@@ -51,7 +50,7 @@ export function noiseOf(a: Figure, b: Figure): number {
   return Math.max(0.05 * larger, 4 * Math.hypot(error(a), error(b)))
 }
 
-/** How a script ended in a run. Of one that ran twice: the failure, if there is one. */
+/** How a script ended in a run. If it ran twice: the failure, if there is one. */
 function endOf({ scripts }: Results, name: string): string {
   const ends = scripts.filter(script => script.name === name)
   const { result, reason } = ends.find(script => script.result === 'failed') ?? ends.at(-1) ?? {}
@@ -68,7 +67,7 @@ function compareScripts(old: Results, now: Results): string[] {
   return lines
 }
 
-/** Figures are the same where name and unit are. */
+/** Figures match by name and unit. */
 export function compareResults(old: Results, now: Results): Comparison {
   const keyed = (results: Results) =>
     new Map([...figuresOf(results).values()].map(figure => [`${figure.name} (${figure.unit})`, figure]))
@@ -106,7 +105,7 @@ function rowOf({ name, unit, old, new: now, noise, better, failed }: Change): st
   ]
 }
 
-/** A run and its host in a line. Later loads are those of the scripts before. */
+/** One line about a run and its host. Later loads are caused by earlier scripts. */
 function runText({ commit, changed, began, node, kernel, cpu, scripts }: Results): string {
   const load = (scripts[0]?.load[0] ?? 0).toFixed(1)
   const tree = `${commit.slice(0, 10) || 'no commit'}${changed ? ' with changes' : ''}`

@@ -5,37 +5,40 @@ import { parseArgs } from 'node:util'
 const usage = `usage: tools/bench [--results FILE] [NAME...] [-- OPTION...]
        tools/bench --compare OLD NEW
        tools/bench --record [FILE]
-  NAME...            these scripts of bench/; without them all
-  --results FILE     where figures are written, in a folder that exists; default: build/bench/results.json
-  -- OPTION...       given to each script, such as -- --part idle
-  --compare OLD NEW  prints what changed between two files of results beyond noise
-  --record [FILE]    takes the figures of its scripts that passed into bench/measured.json; the pages have theirs from
-                     there: bash tools/generate`
+  NAME...            scripts of bench/; default: all
+  --results FILE     output file, in an existing folder; default: build/bench/results.json
+  -- OPTION...       options for each script, such as -- --part idle
+  --compare OLD NEW  prints changes between two result files beyond noise
+  --record [FILE]    records the figures of passed scripts in bench/measured.json, the source of the figures on
+                     pages: bash tools/generate`
 
-/** Where tools/bench was called: it changes to the root of the tree, and files are relative to the caller's folder. */
+/**
+ * Working directory of tools/bench's caller: the tool changes to the root of the tree, and files are relative to the
+ * caller's folder.
+ */
 const from = process.env.BENCH_FROM ?? process.cwd()
 
 export const defaultResults = resolve('build/bench/results.json')
 
 export interface BenchOptions {
   readonly names: readonly string[]
-  /** An absolute path, as are those of `compare`. */
+  /** An absolute path, like those of `compare`. */
   readonly results: string
-  /** Options of the scripts. */
+  /** Options for the scripts. */
   readonly args: readonly string[]
-  /** The two files to compare; undefined: scripts are run. */
+  /** The two files to compare; undefined: run scripts. */
   readonly compare: readonly [old: string, now: string] | undefined
-  /** The file to record, an absolute path; undefined: nothing is recorded. */
+  /** The file to record, an absolute path; undefined: record nothing. */
   readonly record: string | undefined
 }
 
-/** A path as the caller would write it. */
+/** A path relative to the caller. */
 export function callerPath(path: string): string {
   const short = relative(from, path)
   return short.startsWith('..') ? path : short
 }
 
-/** Prints what is wrong with the arguments, and ends the process with status 2. */
+/** Prints a usage error, and ends the process with status 2. */
 export function refuse(reason: string): never {
   console.error(`tools/bench: ${reason}\n${usage}`)
   process.exit(2)

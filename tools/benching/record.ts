@@ -1,13 +1,13 @@
-// Takes figures of a run into bench/measured.json, from which the pages have theirs.
+// Records figures of a run in bench/measured.json, the source of the figures on pages.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type Measured, type MeasuredScript, measuredFile } from '../measured-pages.ts'
 import type { Results } from './results.ts'
 
-/** Medians with as many digits as differ between two runs. */
+/** Significant digits of medians: more would differ between two runs. */
 const digits = 4
 
-/** `before`, with those scripts of a run that passed instead of what there was of them. Throws where a figure would be lost. */
+/** `before`, updated with the passed scripts of a run. Throws if a figure would be lost. */
 export function recorded(before: Measured, results: Results): Measured {
   const { began, cpu, kernel, commit, changed, scripts } = results
   const { model, count } = cpu
@@ -18,7 +18,7 @@ export function recorded(before: Measured, results: Results): Measured {
     const missing = Object.keys(before[name]?.figures ?? {}).find(figure => !measured.has(figure))
     if (missing !== undefined)
       throw new Error(
-        `cannot record ${name}: the run has no ${missing}: run the script whole, or delete the figure from ${measuredFile} and its pages`,
+        `cannot record ${name}: the run has no ${missing}: run the whole script, or delete the figure from ${measuredFile} and its pages`,
       )
     now[name] = {
       on: began.slice(0, 10),
@@ -32,7 +32,7 @@ export function recorded(before: Measured, results: Results): Measured {
   return Object.fromEntries(Object.entries(now).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** Records a run below `root`; returns the names of its scripts. Throws where none of them passed. */
+/** Records a run below `root`; returns the names of its scripts. Throws if none of them passed. */
 export function record(root: string, results: Results): readonly string[] {
   const names = results.scripts.filter(({ result }) => result === 'passed').map(({ name }) => name)
   if (names.length === 0) throw new Error('cannot record: no script of the run has passed')

@@ -1,11 +1,11 @@
-// What is wrong with a JSON document that should be a figure, or the results of a run. Checks what readers of it use.
+// Validates a JSON document that should be a figure, or the results of a run. Checks only what readers use.
 
-/** Returns '' where the value at `path` is right, or what is wrong. */
+/** Returns the error of the value at `path`; '' if it is valid. */
 type Check = (value: unknown, path: string) => string
 
-function kind(what: string, holds: (value: unknown) => boolean): Check {
+function kind(what: string, isValid: (value: unknown) => boolean): Check {
   return (value, path) => {
-    if (holds(value)) return ''
+    if (isValid(value)) return ''
     return value === undefined ? `${path} is missing` : `${path || 'it'} is not ${what}`
   }
 }
@@ -18,7 +18,7 @@ const number = kind('a number', Number.isFinite)
 const oneOf = (...values: readonly unknown[]) =>
   kind(`one of ${values.join(', ')}`, value => values.includes(value))
 
-/** Other members than those of `shape` may be there. */
+/** Allows other members than those of `shape`. */
 function objectOf(shape: Readonly<Record<string, Check>>): Check {
   return (value, path) => {
     const members = value as Readonly<Record<string, unknown>>
@@ -67,12 +67,12 @@ const results = objectOf({
   cpu: objectOf({ model: text, count: number }),
 })
 
-/** What is wrong with a figure; '' where nothing is. */
+/** The error of a figure; '' if it is valid. */
 export function figureFault(value: unknown): string {
   return figure(value, '')
 }
 
-/** What is wrong with the results of a run; '' where nothing is. */
+/** The error of the results of a run; '' if they are valid. */
 export function resultsFault(value: unknown): string {
   return results(value, '')
 }

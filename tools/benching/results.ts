@@ -1,4 +1,4 @@
-// The file that a run of benchmarks leaves, and that --compare reads.
+// The result file of a benchmark run, which --compare reads.
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type { Figure } from '../../bench/lib/figures.ts'
@@ -7,7 +7,7 @@ import { defaultResults } from './options.ts'
 import { resultsFault } from './results-fault.ts'
 
 export interface ResultFigure extends Figure {
-  /** Its script failed: the figure may be wrong, and holds no limit. */
+  /** Its script failed: the figure may be wrong, and is not compared with limits. */
   readonly failed?: true
 }
 
@@ -16,20 +16,20 @@ export interface ScriptResult {
   readonly name: string
   /** `skipped`: this host lacks what it measures. */
   readonly result: 'passed' | 'failed' | 'skipped'
-  /** Why it failed or was skipped; '' where it passed. */
+  /** Why it failed or was skipped; '' if it passed. */
   readonly reason: string
   readonly wall_ms: number
   /** Load averages of the host over 1, 5 and 15 minutes, before it began. */
   readonly load: readonly number[]
-  /** Command lines of the processes that it left, which were ended. */
+  /** Command lines of leftover processes, which were killed. */
   readonly left: readonly string[]
-  /** Of a script that failed: those that it reported before, each of them marked. */
+  /** If the script failed: the figures before that, each marked. */
   readonly figures: readonly ResultFigure[]
 }
 
-/** One run: one JSON document, written again after each script. */
+/** One run: a JSON document, rewritten after each script. */
 export interface Results {
-  /** '' where git knows no commit of the tree. */
+  /** '' if git knows no commit of the tree. */
   readonly commit: string
   /** Whether files differed from the commit. */
   readonly changed: boolean
@@ -41,7 +41,7 @@ export interface Results {
   readonly began: string
   readonly wall_ms: number
   readonly scripts: readonly ScriptResult[]
-  /** The limits of budgets.json beside what was measured. */
+  /** The limits of budgets.json with their measurements. */
   readonly budgets: readonly Verdict[]
 }
 
@@ -56,16 +56,15 @@ export function failedScripts({ scripts }: Pick<Results, 'scripts'>): Set<string
 }
 
 /**
- * Tries whether results can be written to `path` (absolute). Throws, with the file and what to do, where they cannot.
- * Makes the folder of the default place only, and not with `recursive`: below /proc mkdirSync would never return then.
+ * Checks whether results can be written to `path` (absolute). Throws, with the file and a hint, if they cannot. Creates
+ * only the folder of the default path, and without `recursive`: below /proc mkdirSync would never return then.
  */
 export function tryResults(path: string): void {
   const folder = dirname(path)
   try {
     if (path === defaultResults)
       for (const each of [dirname(folder), folder]) if (!existsSync(each)) mkdirSync(each)
-    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false)
-      throw new Error('it is no regular file')
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() === false) throw new Error('not a regular file')
     writeFileSync(`${path}.next`, '')
     rmSync(`${path}.next`)
   } catch (cause) {
@@ -82,14 +81,14 @@ export function writeResults(path: string, results: Results): void {
   renameSync(`${path}.next`, path)
 }
 
-/** Throws, with the file and what to do, where it cannot be read or holds no results. */
+/** Throws, with the file and a hint, if it cannot be read or contains no results. */
 export function readResults(path: string): Results {
   let cause: unknown
   try {
     const results: unknown = JSON.parse(readFileSync(path, 'utf8'))
     const fault = resultsFault(results)
     if (fault === '') return results as Results
-    cause = new Error(`it holds no results of benchmarks: ${fault}`)
+    cause = new Error(`not a benchmark result: ${fault}`)
   } catch (error) {
     cause = error
   }

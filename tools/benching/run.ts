@@ -12,17 +12,17 @@ import { failedScripts, figuresOf, readResults, tryResults, writeResults } from 
 import { limitMinutes, runScript } from './script.ts'
 
 const root = process.cwd()
-/** What a run of all scripts may take on two processors. */
+/** Time limit for all scripts on two processors. */
 const mostMinutes = 60
 
 function resultLine({ name, result, reason, wall_ms, left, figures }: ScriptResult): string {
   const sign = { passed: '✔', failed: '✖', skipped: '-' }[result]
   const what = result === 'passed' ? `${figures.length} figures` : `${result}: ${reason}`
   const doubtful =
-    result === 'failed' && figures.length > 0 ? `; figures of it, marked: ${figures.length}` : ''
+    result === 'failed' && figures.length > 0 ? `; its figures are marked: ${figures.length}` : ''
   return [
     `${sign} ${name} (${clock(wall_ms)}): ${what}${doubtful}`,
-    ...left.map(line => `  left, and ended: ${line}`),
+    ...left.map(line => `  leftover process, killed: ${line}`),
   ].join('\n')
 }
 
@@ -32,9 +32,9 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   const unknown = scripts.find(file => !all.includes(file))
   if (unknown !== undefined)
     return refuse(`no script bench/${unknown}; there are ${all.map(file => file.slice(0, -3)).join(', ')}`)
-  // These throw where the tree or the file of results has a fault: before the first script, not after an hour.
+  // These throw if the tree or the result file has a fault: before the first script, not after an hour.
   const limits = readLimits(root)
-  // A script with options may measure longer.
+  // With options, a script may measure longer.
   const factor = args.length > 0 ? 10 : 1
   const planned = scripts.map(file => [`bench/${file}`, factor * limitMinutes(`bench/${file}`)] as const)
   tryResults(path)
@@ -72,7 +72,7 @@ async function runBenchmarks({ names, results: path, args }: BenchOptions): Prom
   console.log('\n== budgets.json')
   for (const verdict of results.budgets) console.log(verdictText(verdict))
   const failed = [...failedScripts(results)]
-  const long = results.wall_ms > mostMinutes * 60_000 ? `, longer than the ${mostMinutes}:00 it may take` : ''
+  const long = results.wall_ms > mostMinutes * 60_000 ? `, over the limit of ${mostMinutes}:00` : ''
   console.log(`\n${done.length} of ${planned.length} scripts in ${clock(results.wall_ms)}${long}`)
   console.log(`results: ${callerPath(path)}`)
   if (failed.length > 0) console.log(`failed: ${failed.join(', ')}`)

@@ -1,4 +1,4 @@
-// One script of bench/, in a session of its own: how long it may take, what it reports, and what it leaves running.
+// One script of bench/, in a session of its own: time limit, reported figures, and leftover processes.
 import { spawn } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
@@ -9,47 +9,50 @@ import { endSession, type Members, sessionEnds, startWatchdog } from '../testing
 import type { ScriptResult } from './results.ts'
 import { figureFault } from './results-fault.ts'
 
-/** How long processes of a script have to end after it. */
+/** Time for leftover processes of a script to end. */
 const endMs = 500
-/** In the environment of a script and of all that it starts: finds those that began a session of their own. */
+/** In the environment of a script and its children: finds those that started a session of their own. */
 const scriptVariable = 'BENCH_SCRIPT'
 
 export interface ScriptOptions {
-  /** Given to the script. */
+  /** Arguments of the script. */
   readonly args: readonly string[]
-  /** Minutes; then it is ended. */
+  /** Time limit in minutes. */
   readonly limit: number
-  /** Ends it, too. */
+  /** Aborts it. */
   readonly stop: AbortSignal
 }
 
 /**
- * The minutes that a script may take: a line `at most: N min` in its first comment, about twice what it takes on a quiet
- * machine with two processors. Throws where it has none.
+ * The time limit of a script in minutes: a line `at most: N min` in its first comment, about twice its duration on a
+ * quiet machine with two processors. Throws if it has none.
  */
 export function limitMinutes(file: string): number {
   const lines = readFileSync(file, 'utf8').split('\n', 20).join('\n')
   const found = /^(?:\/\/| \*) at most: ([\d.]+) min$/m.exec(lines)
   if (found) return Number(found[1])
-  throw new Error(`${file} has no limit of time: add a line "at most: N min" to its first comment`)
+  throw new Error(`${file} has no time limit: add a line "at most: N min" to its first comment`)
 }
 
-/** Throws where the line is neither a figure nor a reason to skip. */
+/** Throws if the line is neither a figure nor a reason to skip. */
 function parseLine(text: string): FiguresLine {
   let [line, fault]: [unknown, string] = [undefined, 'it is not JSON']
   try {
     line = JSON.parse(text)
     fault = figureFault(line)
   } catch {
-    // The fault is set.
+    // The fault is set already.
   }
   if (fault === '') return line as Figure
   const { skipped } = (line ?? {}) as { skipped?: unknown }
   if (typeof skipped === 'string' && skipped !== '') return { skipped }
-  throw new Error(`reports a line that is no figure: ${fault}: ${text.slice(0, 80)}`)
+  throw new Error(`reports a line that is not a figure: ${fault}: ${text.slice(0, 80)}`)
 }
 
-/** What a script reported. The fault is '' where each line is a figure of the script that comes once, or one skips. */
+/**
+ * The report of a script. The fault is '' if each line is a figure of the script that occurs once, or one line skips
+ * it.
+ */
 function readFigures(name: string, path: string): { figures: Figure[]; skipped: string; fault: string } {
   const written = existsSync(path) ? readFileSync(path, 'utf8') : ''
   const figures = new Map<string, Figure>()
@@ -65,11 +68,11 @@ function readFigures(name: string, path: string): { figures: Figure[]; skipped: 
     } catch (error) {
       fault ||= (error as Error).message
     }
-  if (figures.size === 0 && skipped === '') fault ||= 'reports no figure, and no reason to skip'
+  if (figures.size === 0 && skipped === '') fault ||= 'reports neither a figure nor a reason to skip'
   return { figures: [...figures.values()], skipped, fault }
 }
 
-/** Runs a script to its end. What it prints goes where this program prints. */
+/** Runs a script to its end. Its output is inherited. */
 export async function runScript(file: string, { args, limit, stop }: ScriptOptions): Promise<ScriptResult> {
   const name = basename(file, '.ts')
   const load = loadavg()
@@ -83,7 +86,7 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
     const child = spawn(process.execPath, ['--expose-gc', file, ...args], {
       stdio: ['ignore', 'inherit', 'inherit'],
       env: { ...process.env, [figuresVariable]: path, [scriptVariable]: id },
-      detached: true, // a session of its own, so that all that it starts can be found
+      detached: true, // a session of its own, to find all of its descendants
     })
     const members: Members = { session: child.pid!, variable }
     const end = () => endSession(members)
@@ -93,7 +96,7 @@ export async function runScript(file: string, { args, limit, stop }: ScriptOptio
       end()
     }, limit * 60_000)
     stop.addEventListener('abort', end)
-    // Not "close": what a script leaves may hold its output open.
+    // Not "close": leftover processes may keep its output open.
     const how = await new Promise<string>(resolve =>
       child.once('exit', (code, signal) => resolve(signal ?? (code === 0 ? '' : `code ${code}`))),
     )

@@ -1,4 +1,5 @@
-// Where keys are declared: properties `name: key(…)` in the schema, in the settings of processors and in options of collectors.
+// Finds declarations of keys: properties `name: key(…)` in the schema, in the settings of processors and in options of
+// collectors.
 import type { Node, SourceFile } from 'typescript/unstable/ast'
 import {
   isArrayLiteralExpression,
@@ -12,12 +13,12 @@ export interface Declared {
   readonly name: string
   readonly file: SourceFile
   readonly end: number
-  /** Names of the branches around it, as far as they stand there, and its own. */
+  /** Names of the enclosing branches in the file, and its own. */
   readonly path: string
   readonly siblings: ReadonlySet<string>
 }
 
-/** A key of the schema that has something to say: one that is not built, or has one word only, says nothing. */
+/** A key of the schema with an effect: keys that are not built, or have a single choice, have none. */
 export function declaredBy(node: Node, file: SourceFile, path: string): Declared | undefined {
   if (!isPropertyAssignment(node) || !isIdentifier(node.name)) return undefined
   const { initializer } = node
@@ -31,7 +32,7 @@ export function declaredBy(node: Node, file: SourceFile, path: string): Declared
   const chain = [node.name.text]
   for (let at = node.parent; at !== undefined; at = at.parent)
     if (isPropertyAssignment(at) && isIdentifier(at.name) && at.name.text !== 'keys')
-      // Options of a collector stand below its name.
+      // Options of a collector are listed below its name.
       chain.unshift(at.name.text === 'options' ? /(\w+)\.ts$/.exec(path)![1]! : at.name.text)
   const around = node.parent
   const siblings = isObjectLiteralExpression(around)

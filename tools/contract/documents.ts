@@ -1,5 +1,5 @@
-// Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type and
-// is always there; the paths, their statuses and the codes of errors are those that are promised.
+// Documents of the management API: each promised field is in the shape of its document, with its type and never absent;
+// paths, statuses and error codes are as promised.
 import { codes } from '../../src/view/api/answer.ts'
 import type { Operation } from '../../src/view/api/operation.ts'
 import { namedShapes, refer } from '../../src/view/api/schema.ts'
@@ -15,7 +15,7 @@ export function documentFaults(): string[] {
   for (const [where, statuses] of Object.entries(service.paths)) {
     const operation = operations.get(where)
     if (operation === undefined) {
-      faults.push(`${where}: promised, and not served`)
+      faults.push(`${where}: promised, but not served`)
       continue
     }
     for (const [status, document] of Object.entries(statuses)) {
@@ -51,7 +51,7 @@ function namedShape(shapes: ReadonlyMap<string, Json>, name: string): Json {
   return shape
 }
 
-/** Adds what a shape lacks of a field. */
+/** Adds the differences between a field and a shape. */
 function compare(
   field: Field,
   given: Json,
@@ -68,17 +68,17 @@ function compare(
   }
   if (typeof field === 'string') {
     const types = typesOf(shape)
-    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, and is ${types}`)
+    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, but is ${types}`)
     return
   }
   if (shape.type !== 'object') faults.push(`${at}: promised as an object`)
   const properties = (shape.properties ?? {}) as Readonly<Record<string, Json>>
   for (const [name, below] of Object.entries(field as Readonly<Record<string, Field>>)) {
     const own = properties[name]
-    if (own === undefined) faults.push(`${at}.${name}: promised, and not in the shape`)
+    if (own === undefined) faults.push(`${at}.${name}: promised, but not in the shape`)
     else {
       if (!(shape.required as string[] | undefined)?.includes(name))
-        faults.push(`${at}.${name}: promised, and not always there`)
+        faults.push(`${at}.${name}: promised, but may be absent`)
       compare(below, own, `${at}.${name}`, shapes, faults)
     }
   }
@@ -90,7 +90,7 @@ function typesOf({ type, enum: words, const: word }: Json): string {
   return [type].flat().sort().join(' ')
 }
 
-/** What a shape may say of it. */
+/** Types that a shape may have for it. */
 function typesOfField(field: string): readonly string[] {
   const types: Readonly<Record<string, readonly string[]>> = {
     boolean: ['boolean'],

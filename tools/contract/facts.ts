@@ -1,4 +1,4 @@
-// What a test must reach: every path and status, exit code, message and metric that the reference names.
+// What tests must reach: every path and status, exit code, message and metric of the reference.
 
 import { exitCodes } from '../../src/foundation/lib/start-error.ts'
 import type { Family } from '../../src/foundation/model/collector.ts'
@@ -12,7 +12,7 @@ import { declaredSelfMetrics } from '../self-metrics-page.ts'
 import { starts } from '../troubleshooting-texts.ts'
 import { differences, service } from './spec.ts'
 
-/** The operations of the management API, of which nothing is asked. */
+/** The operations of the management API; none is called. */
 export function listedOperations() {
   const pages = subsystems.flatMap(subsystem => subsystem.pages ?? [])
   const view = {
@@ -25,18 +25,18 @@ export function listedOperations() {
   return operations(view, '/metrics').filter(({ isFile }) => !isFile)
 }
 
-/** Those that are declared: collectors that name metrics by what they read have more. */
+/** The declared ones: collectors that name metrics by their input have more. */
 export const hostFamilies: readonly Family[] = [...collectors, ...extraCollectors].flatMap(
   ({ metrics }) => metrics,
 )
 
-/** Those of them that the table is to have: the others are known to be missing. */
+/** Those required in the table: the others are known to be missing. */
 export function recordedFacts(): string[] {
   const known = Object.keys({ ...differences.accepted, ...differences.pending })
   return requiredFacts().filter(fact => !known.some(mark => fact.includes(mark)))
 }
 
-/** As tools/testing/reached.ts writes them. */
+/** As written by tools/testing/reached.ts. */
 export function requiredFacts(): string[] {
   const silent = Object.entries(service.metrics)
     .filter(([, how]) => how.startsWith('silent '))

@@ -1,7 +1,8 @@
-// Keys that no code reads. A key is declared as a property `name: key(…)`; it is read where a property of the configuration's
-// type is accessed or destructured, which the type checker traces back to that declaration, through Infer<…> and whatever
-// alias or part of it a file uses. Where a file has an interface of its own for a branch, reads of its members count for keys of
-// the branch that has all of them. What declares, checks or shows the configuration does not count: it makes nothing of it.
+// Finds keys that no code reads. A key is declared as a property `name: key(…)`; it is read where a property of the
+// configuration's type is accessed or destructured, which the type checker traces back to that declaration, through
+// Infer<…> and any alias or part of it. If a file has an interface of its own for a branch, reads of its members count
+// for keys of the branch that has all of them. Code that declares, checks or shows the configuration does not count as
+// a reader.
 import { join, relative } from 'node:path'
 import type { Node, SourceFile } from 'typescript/unstable/ast'
 import {
@@ -18,10 +19,10 @@ import { type Declared, declaredBy, walk } from './declared-keys.ts'
 
 const readers =
   /^src\/(?!config\/(?:schema|validate|check-|json-schema|redact|not-built|changes)|foundation\/schema\/|.*(?:\/settings|\.test)\.ts$)/
-/** Which of two keys wins stands there by their paths. */
+/** Lists by path which of two keys wins. */
 const byPath = 'src/config/effective.ts'
 
-/** Faults: `file:line: key`, of the project of `root`/tsconfig.json. */
+/** Faults of the project of `root`/tsconfig.json: `file:line: key`. */
 export function unreadKeys(root: string): string[] {
   const api = new API({ cwd: root })
   try {
@@ -62,7 +63,7 @@ export function unreadKeys(root: string): string[] {
   }
 }
 
-/** The properties of these names that a file reads. */
+/** The properties with these names that a file reads. */
 function propertiesRead(checker: Checker, file: SourceFile, names: ReadonlySet<string>): Property[] {
   const nodes: Node[] = []
   const taken: { readonly of: Node; readonly name: string }[] = []
@@ -89,7 +90,7 @@ function propertiesRead(checker: Checker, file: SourceFile, names: ReadonlySet<s
   return [...checker.getSymbolAtLocation(nodes), ...found].filter(each => each !== undefined)
 }
 
-/** A member of an interface that a file has for what it reads, and the names of all of them. */
+/** A member of a file's own interface, and the names of all its members. */
 interface Member {
   readonly name: string
   readonly all: readonly string[]
@@ -105,11 +106,11 @@ function memberOf(node: Node): Member {
     if (isPropertySignatureDeclaration(each) && isIdentifier(each.name)) names.push(each.name.text)
   })
   const name = isPropertySignatureDeclaration(node) && isIdentifier(node.name) ? node.name.text : ''
-  // A word such as `enabled` alone says nothing of whose it is.
+  // A single word such as `enabled` does not identify the branch.
   return { name: names.length > 1 || name.includes('_') ? name : '', all: names }
 }
 
-/** As the handles of declarations name a node: its number and its file. */
+/** A node as identified by handles of declarations: its number and its file. */
 function idOf(node: Node): string {
   const [index, , ...path] = (node as Node & { readonly id: string }).id.split('.')
   return `${index} ${path.join('.')}`

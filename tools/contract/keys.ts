@@ -1,4 +1,4 @@
-// The keys of the configuration: each that is promised is in the schema with its type and its default.
+// The keys of the configuration: each promised one is in the schema with its type and its default.
 import { isDeepStrictEqual } from 'node:util'
 import { parse } from 'yaml'
 import { schema } from '../../src/config/index.ts'
@@ -9,7 +9,7 @@ import { differences, promisedKeys } from './spec.ts'
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Faults of the schema against test/spec/keys.yaml, and of the differences that are listed. */
+/** Faults of the schema against test/spec/keys.yaml, except the listed differences. */
 export function keyFaults(): string[] {
   const { defaults, later } = differences
   const keys = promisedKeys()
@@ -22,7 +22,7 @@ export function keyFaults(): string[] {
       continue
     }
     if (leaf === undefined) {
-      faults.push(`${path}: promised, and not in the schema`)
+      faults.push(`${path}: promised, but not in the schema`)
       continue
     }
     const own = typeOf(leaf.kind.json)
@@ -42,7 +42,7 @@ export function keyFaults(): string[] {
   }
   for (const path of [...Object.keys(defaults), ...Object.keys(later)])
     if (![...keys.keys()].some(key => `${key}.`.startsWith(`${path}.`)))
-      faults.push(`${path}: in differences.yaml, and no promised key`)
+      faults.push(`${path}: in differences.yaml, but not a promised key`)
   return faults
 }
 
@@ -55,7 +55,7 @@ function find(path: string): Key<unknown> | undefined {
   return node === undefined || isBranch(node) ? undefined : node
 }
 
-/** The word that keys.yaml has for a type. */
+/** The name of a type in keys.yaml. */
 function typeOf(json: Json): string {
   const all = ((json.anyOf as Json[] | undefined) ?? [json]).filter(each => !('$ref' in each))
   if (all.some(each => each.const === 'auto')) return 'auto'
@@ -67,7 +67,7 @@ function typeOf(json: Json): string {
   return { array: 'list', object: 'map' }[String(type)] ?? String(type)
 }
 
-/** A value in the units in which two of them can be compared. */
+/** A value normalized for comparison. */
 function plain(type: string, value: unknown): unknown {
   if (type === 'duration') return value === 0 ? 0 : parseDuration(String(value))
   return type === 'size' ? parseSize(String(value)) : value

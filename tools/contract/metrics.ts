@@ -1,5 +1,5 @@
-// Metrics: each that is promised is declared with its type and labels, and each that is sent is asked for by a test. (Which metrics of
-// a page have a value is known when tests run: tools/testing/reached.ts.)
+// Metrics: each promised one is declared with its type and labels, and each exported one is asserted in a test.
+// (Whether metrics of a page have a value is checked when tests run: tools/testing/reached.ts.)
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { sentMetrics } from '../declared-metrics.ts'
@@ -21,7 +21,7 @@ export function metricFaults(root: string): string[] {
   for (const [name, how] of Object.entries(service.metrics))
     compare(`svc_${name}`, how.replace('silent ', ''), own.get(`svc_${name}`), faults)
   for (const [name, how] of Object.entries(service.host_metrics)) {
-    // Of /proc/meminfo and its like each field is one: a test that reaches it is asked for besides.
+    // Each field of /proc/meminfo and the like is a metric, which a test must reach anyway.
     const families = hostFamilies.filter(family => family.name === name)
     if (families.length > 0) compare(`node_${name}`, how, families[0], faults)
   }
@@ -33,16 +33,16 @@ export function metricFaults(root: string): string[] {
 
 function compare(name: string, how: string, declared: Declared | undefined, faults: string[]): void {
   const [type, ...labels] = how.split(' ')
-  if (declared === undefined) faults.push(`${name}: promised, and not declared`)
+  if (declared === undefined) faults.push(`${name}: promised, but not declared`)
   else if (declared.type !== type || declared.labels.toSorted().join() !== labels.toSorted().join())
-    faults.push(`${name}: promised as ${how}, and is ${[declared.type, ...declared.labels].join(' ')}`)
+    faults.push(`${name}: promised as ${how}, but is ${[declared.type, ...declared.labels].join(' ')}`)
 }
 
-/** Texts in quotes in tests that receive what svc sends, and in what they share. */
+/** Quoted texts in tests that receive exports, and in their helpers. */
 function quotedInTests(root: string): ReadonlySet<string> {
   const files = filesOf(root).filter(file => /^(?:src|test\/e2e)\/.*\.test\.ts$|^test\/helpers\//.test(file))
   const text = files.map(file => readFileSync(join(root, file), 'utf8')).join('\n')
-  // Keys of what is compared need no quotes.
+  // Keys of compared objects need no quotes.
   return new Set(
     Array.from(text.matchAll(/['"`]([\w.]+)['"`]|^\s*(\w+): /gm), ([, name, key]) => name ?? key!),
   )

@@ -9,17 +9,17 @@ function read<T>(name: string): T {
   return parse(readFileSync(join(folder, name), 'utf8')) as T
 }
 
-/** A tree of texts, with keys such as `a/b` for two that are alike. */
+/** A tree of texts; a key such as `a/b` stands for two equal keys. */
 export interface Tree {
   readonly [name: string]: Tree | string
 }
 
-/** A field of a document: the name of its type, the fields below it, or one item of a list. */
+/** A field of a document: the name of its type, its fields, or one item of a list. */
 export type Field = string | readonly [Field] | { readonly [name: string]: Field }
 
 export interface Service {
   readonly documents: Readonly<Record<string, Field>>
-  /** `GET /status` → status → name of the document, or nothing. */
+  /** `GET /status` → status → name of the document, or null. */
   readonly paths: Readonly<Record<string, Readonly<Record<number, string | null>>>>
   readonly errors: Readonly<Record<string, readonly number[]>>
   readonly endpoint: readonly string[]
@@ -34,27 +34,27 @@ export interface Service {
 
 export const service: Service = read('service.yaml')
 
-/** Where svc is otherwise than the tree of keys says, and why. */
+/** Differences from the tree of keys, with reasons. */
 export interface Differences {
-  /** Keys with another default: what it is, and the page that says why. */
+  /** Keys with another default: its value, and the page with the reason. */
   readonly defaults: Readonly<
     Record<string, { readonly is: unknown; readonly page: string; readonly why: string }>
   >
   /** Keys or branches whose feature does not exist yet. */
   readonly later: Readonly<Record<string, string>>
-  /** Faults that are meant to be, by what they say, and why. */
+  /** Intended faults, by a part of their text, with reasons. */
   readonly accepted: Readonly<Record<string, string>>
-  /** Facts and keys that another change is about to bring. */
+  /** Facts and keys to be added by another change. */
   readonly pending: Readonly<Record<string, string>>
 }
 
 export const differences: Differences = read('differences.yaml')
 
-/** Keys by path, with `TYPE` and the default as it was written, if there is one. */
+/** Keys by path, with `TYPE` and the written default, if there is one. */
 export function promisedKeys(): ReadonlyMap<string, readonly [type: string, fallback: string | undefined]> {
   const keys = new Map<string, readonly [string, string | undefined]>()
   const walk = (tree: Tree, path: string): void => {
-    // A choice of words is never the name of a key, so `/` is free.
+    // Choices are never key names, so `/` is unambiguous.
     for (const [names, node] of Object.entries(tree))
       for (const name of names.split('/')) {
         const here = path === '' ? name : `${path}.${name}`

@@ -28,10 +28,10 @@ const own: readonly Option[] = [
   ['security-opt', 'no-new-privileges'],
   ['cgroupns', 'host'],
   ['stop-timeout', `${Math.ceil(endMs(defaults().pipeline.operations.shutdown.timeout) / 1000)}`],
-  // File systems that are mounted later are visible, too.
+  // File systems mounted later are visible too.
   ['volume', '/:/host:ro,rslave'],
   ['env', `${variableOf('agent.nodeexporter.path.rootfs')}=/host`],
-  // Users of the host and its neighbours can reach the host's network as well.
+  // Users of the host, and its network, could otherwise reach it.
   ['env', `${variableOf('self_telemetry.listen')}=127.0.0.1:19090`],
 ]
 
@@ -46,7 +46,7 @@ export function options(): Option[] {
   const lines = [capabilityHints(...capabilities).container, ...fixed.map(hintOf)]
   const all: readonly Option[] = [['restart', 'unless-stopped'], ...own, ...lines.flatMap(optionsOf)]
   return [...new Map(all.map(each => [each.join(), each])).values()]
-    .filter(([name]) => name !== 'user') // it is the image's
+    .filter(([name]) => name !== 'user') // set by the image
     .sort(([a], [b]) => order.indexOf(a) - order.indexOf(b))
 }
 
@@ -56,7 +56,7 @@ function hintOf([need, fault]: readonly [string, string]): string {
   return line
 }
 
-/** Of a line `docker run --NAME=VALUE -v VALUE …`. */
+/** Options of a line `docker run --NAME=VALUE -v VALUE …`. */
 function optionsOf(line: string): Option[] {
   const words = line.replace(/^docker run /, '')
   const pattern = /(?:--([a-z-]+)[= ]|-(v) )(\S+)(?: |$)/y

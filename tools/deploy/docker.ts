@@ -1,4 +1,4 @@
-// How Docker and Compose run svc, and how Docker builds it from the sources.
+// Docker and Compose files to run svc, and a Dockerfile to build it.
 import { stringify } from 'yaml'
 import { status } from '../../src/program/cli/status.ts'
 import type { Generated } from '../generated.ts'
@@ -43,7 +43,7 @@ function compose(): string {
   return `# Written by tools/gen-deploy.ts. docs/docker.md explains each line.\n${text}`
 }
 
-/** `npm run package` builds the archive of the image; its layers become the same image from a Dockerfile. */
+/** `npm run package` builds the image archive; this Dockerfile builds the same image from its layers. */
 function dockerfile(): string {
   const { User, Env, Entrypoint, Cmd } = start
   return `# Written by tools/gen-deploy.ts. Builds the image from the sources, in the root of the repository:

@@ -1,4 +1,4 @@
-// Dashboards of Grafana, and rules for a Prometheus: all names in them are those that the program declares.
+// Grafana dashboards and Prometheus rules: all names in them are declared by the program.
 import { stringify } from 'yaml'
 import type { Generated } from '../generated.ts'
 import { agent } from './grafana/agent.ts'

@@ -13,15 +13,15 @@ import { collectors } from '../../src/signals/metrics/collectors/index.ts'
 import type { probePaths } from '../../src/view/api/routes.ts'
 import { rightsOfRoles } from './kubernetes-rights.ts'
 
-/** Where the host's root is mounted in the agent's container. */
+/** Mount point of the host's root in the agent's container. */
 const hostMount = '/host'
 const configDirectory = '/etc/svc'
 
-/** Which topics of the table of needs a feature has, by the key that switches it on. The first row needs no switch. */
+/** Topics of the table of needs by feature, named by the key that enables it. The first row is always enabled. */
 const topics: Readonly<Record<string, readonly Topic[]>> = {
   '': ['processes'],
   'agent.ebpf': ['traces'],
-  // Profiles are taken by eBPF programs of their own.
+  // Profiles use eBPF programs of their own.
   'agent.profiling': ['traces', 'profiles'],
 }
 
@@ -70,7 +70,7 @@ function configFile(): string {
   return file
 }
 
-/** The one directory that both stand in. */
+/** The common directory of both. */
 function stateDirectory(queue: string, positions: string): string {
   if (dirname(queue) !== dirname(positions)) throw new Error('the state stands in two directories')
   return dirname(queue)
@@ -86,7 +86,7 @@ function capabilities(): Readonly<Record<string, readonly Capability[]>> {
   return Object.fromEntries(Object.entries(topics).map(([key, groups]) => [key, [...new Set(of(groups))]]))
 }
 
-/** Where the host is, for an agent in a pod. Its own name and paths would be those of the pod. */
+/** The host's paths and name for an agent in a pod; its own would be those of the pod. */
 function agentConfig({ agent }: ReturnType<typeof defaults>) {
   const onHost = (path: string) => (path === '/' ? hostMount : `${hostMount}${path}`)
   const { nodeexporter, profiling } = agent

@@ -16,7 +16,7 @@ const roles: Readonly<Record<string, Role>> = {
   ingress: ingressRole,
 }
 
-/** API groups of what is not in the core. */
+/** API groups of resources outside the core. */
 const groups: Partial<Readonly<Record<Resource, string>>> = {
   endpointslices: 'discovery.k8s.io',
   ingresses: 'networking.k8s.io',

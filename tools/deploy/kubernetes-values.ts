@@ -1,4 +1,4 @@
-// The JSON Schema of the chart's values, draft 7 as Helm 3 reads it, with that of the configuration in it.
+// The JSON Schema of the chart's values, including the configuration; draft 7 as in Helm 3.
 import { jsonSchema } from '../../src/config/index.ts'
 
 type Json = Readonly<Record<string, unknown>>
@@ -22,7 +22,7 @@ const intOrPercent = {
 const interval = { type: 'string', pattern: '^([0-9]+(ms|s|m|h))*$' }
 const amounts = { type: 'object', additionalProperties: quantity }
 
-/** Of agent and collector alike. */
+/** Shared by agent and collector. */
 const pod = {
   enabled: flag,
   config,
@@ -92,7 +92,7 @@ const values = {
   networkPolicy: strict({ enabled: flag, from: trees }),
   openshift: strict({ enabled: flag }),
   test: strict({ nodeName: kubeName }),
-  // Helm's own, where the chart is part of another.
+  // Helm's own, for subcharts.
   global: tree,
 }
 
@@ -113,7 +113,7 @@ function strict(properties: Json): Json {
   return { type: 'object', additionalProperties: false, properties }
 }
 
-/** Without texts for readers. */
+/** Removes texts for readers. */
 function bare(node: unknown, isNamed = false): unknown {
   if (Array.isArray(node)) return node.map(each => bare(each))
   if (typeof node !== 'object' || node === null) return node

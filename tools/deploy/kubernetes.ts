@@ -1,4 +1,4 @@
-// Files of the Helm chart that follow from the program's tables.
+// Files of the Helm chart that are generated from the program's tables.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Generated } from '../generated.ts'
@@ -28,7 +28,7 @@ kubeVersion: ">=1.20.0-0"
 `
 }
 
-/** A template that is YAML, for `fromYaml`: JSON is YAML, and a line for each fact is easy to compare. */
+/** A YAML template for `fromYaml`: JSON is YAML, and one line per fact makes readable diffs. */
 function factsText(): string {
   const lines = Object.entries(chartFacts()).map(([name, fact]) => `${name}: ${JSON.stringify(fact)}`)
   return `{{- /* Facts from the program's tables. Written by tools/gen-deploy.ts; do not edit. */ -}}
@@ -38,7 +38,7 @@ ${lines.join('\n')}
 `
 }
 
-/** JSON with a line for each value and key of the configuration's first two levels, so that a change is seen where it is. */
+/** JSON with one line per value and key of the configuration's first two levels, to make readable diffs. */
 function linesOf(value: unknown, depth = 4, indent = ''): string {
   const isTree = typeof value === 'object' && value !== null && !Array.isArray(value)
   const text = JSON.stringify(value)

@@ -1,4 +1,7 @@
-/** Directives that prevent everything the agent never does. Missing directives would cost telemetry, as the text says. */
+/**
+ * Directives that forbid everything the agent never does. Directives left out would cost telemetry, as the text
+ * explains.
+ */
 export const confinement = `# The agent reads, and writes only in its own directories.
 ProtectSystem=strict
 ProtectHome=read-only

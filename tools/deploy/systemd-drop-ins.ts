@@ -2,7 +2,7 @@
 
 export const head = 'Written by tools/gen-deploy.ts.'
 
-/** The directives that grant capabilities, and forbid all others. */
+/** The directives that grant capabilities, and drop all others. */
 export function rights(names: readonly string[]): string {
   const list = names.map(name => `CAP_${name}`).join(' ')
   return `AmbientCapabilities=${list}\nCapabilityBoundingSet=${list}`

@@ -1,4 +1,4 @@
-// The unit of systemd, and what is installed beside it. Rights, paths, times and exit codes come from the program.
+// The systemd unit, and the files installed with it. Rights, paths, times and exit codes come from the program.
 import { dirname, relative } from 'node:path'
 import { defaults } from '../../src/config/index.ts'
 import { ExitCode } from '../../src/foundation/lib/start-error.ts'
@@ -41,7 +41,7 @@ LimitMEMLOCK=infinity
 # A core dump would contain observed data.
 LimitCORE=0`
 
-/** The agent's user and writable directories, the same for all units with its identity. */
+/** The agent's user and writable directories, shared by all its units. */
 const identity = `User=${user}
 # Variables, such as OTEL_EXPORTER_OTLP_HEADERS, one NAME=VALUE per line.
 EnvironmentFile=-/etc/svc/environment

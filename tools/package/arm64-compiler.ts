@@ -9,7 +9,7 @@ const packages = ['libbpf-dev', 'libiberty-dev', 'liblzma-dev', 'libc6-dev', 'li
 
 export interface Compiler {
   readonly command: string
-  /** Where it finds headers, start files and libraries. */
+  /** Paths of headers, start files and libraries. */
   readonly args: readonly string[]
 }
 
@@ -24,7 +24,7 @@ export function compilerOf(architecture: Architecture): Compiler {
   return { command: `${triplet}-gcc`, args }
 }
 
-/** Debian's C library and headers for 64-bit ARM, as a root in which what is built runs. */
+/** Debian's C library and headers for 64-bit ARM, as a root in which built programs run. */
 export function arm64Root(): string {
   const found = unpackedPackages('arm64', packages, { architecture: debian })
   if (found === undefined)
@@ -32,7 +32,7 @@ export function arm64Root(): string {
   return found
 }
 
-/** Why nothing can be made for 64-bit ARM here; false where it can. */
+/** Why building for 64-bit ARM is impossible here; false if it is possible. */
 export function withoutArm64(): string | false {
   const missing = [`${triplet}-gcc`, `${triplet}-strip`, 'clang', 'npm'].find(each => !commandExists(each))
   return missing === undefined

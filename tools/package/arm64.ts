@@ -1,5 +1,5 @@
-// The parts of a package for 64-bit ARM, made on x86-64: with Debian's cross compiler against Debian's arm64 packages, and
-// the runtime from its npm package. The compilers' options are those of tools/setup.
+// The parts of a package for 64-bit ARM, built on x86-64: with Debian's cross compiler against Debian's arm64 packages,
+// and the runtime from its npm package. The compiler options are those of tools/setup.
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +11,7 @@ import { type StagedPackage, stagePackage } from './write.ts'
 
 const { triplet } = names.arm64
 
-/** Stages a package of it in `directory`, to be written by `writePackages` and `writeImage`. */
+/** Stages its package in `directory`, for `writePackages` and `writeImage`. */
 export async function stageArm64(directory: string, epoch: number): Promise<StagedPackage> {
   const work = mkdtempSync(join(tmpdir(), 'svc-arm64-'))
   try {
@@ -48,7 +48,7 @@ function buildParts(to: string, runtime: string, libraries: string): void {
       [
         ...['-g', '-O2', '-Wall', '-Werror', '-Wno-unused-function', '--target=bpf', '-D__TARGET_ARCH_arm64'],
         ...[...options, `-I${join(root, 'bpf/include')}`, `-I${join(include, triplet)}`, `-I${include}`],
-        // Errors of the verifier show source lines: with the same names wherever it was built.
+        // Verifier errors show source lines: their paths must not depend on the build machine.
         ...[
           `-ffile-prefix-map=${root}=.`,
           '-c',

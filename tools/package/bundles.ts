@@ -1,4 +1,4 @@
-// The bundles of a package, with the npm packages that went into them.
+// The bundles of a package, with the npm packages they include.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,20 +7,20 @@ import { bundleOptions, programs } from '../bundle-options.ts'
 import { output } from './command.ts'
 import { root, timeText } from './release.ts'
 
-/** An npm package that is in a bundle. */
+/** An npm package in a bundle. */
 export interface NpmPackage {
   readonly name: string
   readonly version: string
   readonly licence: string
-  /** The bundles that it is in. */
+  /** The bundles that include it. */
   readonly within: string
-  /** SHA-512 of its archive in the registry, in hexadecimal digits; '' where it is not known. */
+  /** SHA-512 of its archive in the registry, in hexadecimal digits; '' if unknown. */
   readonly sha512: string
-  /** Text of its licence. */
+  /** Licence text. */
   readonly text: string
 }
 
-/** Writes the programs into `directory`, without maps. Returns the npm packages that are in them and in the page. */
+/** Writes the programs into `directory`, without maps. Returns the npm packages included in them and in the page. */
 export async function writeBundles(directory: string, version: string, epoch: number): Promise<NpmPackage[]> {
   const about = { version, commit: commit(), built: timeText(epoch) }
   const places = new Map<string, string[]>()
@@ -45,7 +45,7 @@ export async function writeBundles(directory: string, version: string, epoch: nu
   return npmPackages(places)
 }
 
-/** What the page is made of; tools/bundle-ui.ts writes it. */
+/** The inputs of the page; tools/bundle-ui.ts writes it. */
 async function pageInputs(): Promise<Metafile> {
   const { metafile } = await build({
     absWorkingDir: root,
@@ -84,7 +84,7 @@ function licenceText(place: string): string {
     try {
       return readFileSync(join(place, name), 'utf8').trim()
     } catch {
-      // Called otherwise.
+      // Has another name.
     }
   throw new Error(`cannot find the licence of the npm package in ${place}`)
 }

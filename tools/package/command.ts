@@ -1,4 +1,4 @@
-// Programs that make packages.
+// Runs programs for packaging.
 
 import { execFileSync } from 'node:child_process'
 
@@ -7,7 +7,7 @@ interface How {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What a program printed. Throws its own words where it fails or is not there. */
+/** The output of a program. Throws its error output if it fails or is missing. */
 export function output(command: string, args: readonly string[], { cwd, env }: How = {}): string {
   try {
     return execFileSync(command, args, {
@@ -24,7 +24,7 @@ export function output(command: string, args: readonly string[], { cwd, env }: H
   }
 }
 
-/** Whether a program is there. */
+/** Whether a program exists. */
 export function commandExists(command: string): boolean {
   try {
     execFileSync('sh', ['-c', `command -v "$0"`, command], { stdio: 'ignore' })

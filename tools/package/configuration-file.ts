@@ -1,4 +1,4 @@
-// /etc/svc/config.yaml as packages install it: every section in reading order, all of it a comment.
+// /etc/svc/config.yaml as installed by packages: every section in reading order, commented out.
 
 import { synonymousKeys } from '../../src/config/effective.ts'
 import { schema } from '../../src/config/index.ts'
@@ -11,7 +11,7 @@ import { type Leaf, yamlTree } from '../../src/program/cli/config/yaml-tree.ts'
 const columns = 100
 const batchSize = schema.keys.pipeline.keys.export.keys.batch.keys.size.default
 
-/** The destination of the data comes first: it is the most common setting. */
+/** The destination of data comes first: it is the most common setting. */
 const first = ['otlp', 'resource']
 
 const intro = `## svc works without this file: "sudo svc ui" prints a link to its page, and it sends nothing.
@@ -21,7 +21,7 @@ const intro = `## svc works without this file: "sudo svc ui" prints a link to it
 `
 
 /**
- * A host has other users, and neighbours: an installed package answers only this host. To scrape it from another host,
+ * A host has other users, and neighbours: an installed package answers only this host. To scrape it from elsewhere,
  * change a line.
  */
 const listen = [
@@ -42,7 +42,7 @@ export function configurationFile(): string {
   return `${intro}\n${lines.join('\n')}`
 }
 
-/** Leaves out keys that replace another key, and would hide it, and keys without effect in this version. */
+/** Omits keys that override another key, and would hide it, and keys without effect in this version. */
 function isShown(key: string, leaf: Key<unknown>): boolean {
   const standsIn =
     synonymousKeys.some(([winner]) => winner === key) ||

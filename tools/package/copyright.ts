@@ -1,11 +1,11 @@
-// /usr/share/doc/svc/copyright: whose work a package is, and under which terms.
+// /usr/share/doc/svc/copyright: authors and licences of a package.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { ForeignPart } from './foreign-parts.ts'
 import { root } from './release.ts'
 
-/** First the list, then every text that it names. */
+/** The list first, then the text of every licence. */
 export function copyright(parts: readonly ForeignPart[]): string {
   const own = [
     { what: 'svc', licence: 'Apache-2.0', text: readFileSync(join(root, 'LICENSE'), 'utf8').trim() },

@@ -1,4 +1,4 @@
-// The .deb, by dpkg-deb from a staged root (deb-control(5)).
+// Builds the .deb with dpkg-deb from a staged root (deb-control(5)).
 
 import { createHash } from 'node:crypto'
 import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -10,21 +10,21 @@ import { manifest, names, packageVersion } from './release.ts'
 import { linkedFiles, settle, type Tree } from './stage.ts'
 import { configuration } from './system-files.ts'
 
-/** How hard archives are pressed: tests do without. */
+/** Compression level of archives; tests use `fast`. */
 export type Effort = 'best' | 'fast'
 
 interface DebianOptions {
-  /** The root with all files of the package, as `stagePackage` makes it. */
+  /** The root with all files of the package, from `stagePackage`. */
   readonly root: string
-  /** Paths of the files and links in it, sorted. */
+  /** Paths of its files and links, sorted. */
   readonly paths: readonly string[]
   readonly tree: Tree
-  /** Where the package goes. */
+  /** Output directory. */
   readonly directory: string
   readonly effort: Effort
 }
 
-/** Writes the package and returns its path. The root gains a folder DEBIAN for as long as that takes. */
+/** Writes the package and returns its path. The root temporarily has a folder DEBIAN. */
 export function writeDebianPackage({ root, paths, tree, directory, effort }: DebianOptions): string {
   const control = join(root, 'DEBIAN')
   mkdirSync(control)
@@ -40,7 +40,7 @@ export function writeDebianPackage({ root, paths, tree, directory, effort }: Deb
   )
   for (const [name, text] of Object.entries(debianScripts)) put(name, text)
   settle(control, tree.epoch, name => name in debianScripts)
-  // Modes of the root itself go into the package, too.
+  // The package includes the mode of the root itself.
   chmodSync(root, 0o755)
   const { debian } = names[tree.architecture]
   const file = join(directory, `svc_${packageVersion(tree.version)}_${debian}.deb`)
@@ -78,7 +78,7 @@ function isFile(root: string, path: string): boolean {
   return statSync(join(root, path), { throwIfNoEntry: false })?.isFile() === true
 }
 
-/** dpkg keeps sums of files, and not of configuration, which it watches in another way. */
+/** dpkg keeps checksums of files except configuration, which it tracks separately. */
 function isOwn(root: string, path: string): boolean {
   return path !== configuration && !path.startsWith('/usr/bin/') && isFile(root, path)
 }

@@ -7,12 +7,12 @@ export function neededLibraries(file: string): string[] {
   return [...dynamicSection(file).matchAll(/\(NEEDED\).*\[(.+)\]/g)].map(([, name]) => name!)
 }
 
-/** Where the libraries of a file, and theirs in turn, are looked for; '' where it does not say. */
+/** Search path for the libraries of a file, and theirs in turn; '' if it has none. */
 export function inheritedLibraryPath(file: string): string {
   return /\(RPATH\).*\[(.+)\]/.exec(dynamicSection(file))?.[1] ?? ''
 }
 
-/** The newest version of the symbols `PREFIX_1.2.3` that one of the files asks for, for example `2.34` of `GLIBC`. */
+/** The newest version among the symbols `PREFIX_1.2.3` required by the files, for example `2.34` of `GLIBC`. */
 export function newestSymbols(files: readonly string[], prefix: string): string {
   const asked = files.flatMap(file =>
     [...output('readelf', ['-W', '-V', file]).matchAll(/Name: ([A-Z]+)_([\d.]+)/g)].filter(

@@ -1,4 +1,4 @@
-// What a package holds that others wrote: the one list behind its bill of materials and its licences.
+// Third-party parts of a package: the single list for its bill of materials and its licences.
 
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -12,18 +12,18 @@ export interface ForeignPart {
   readonly version: string
   /** SPDX expression. */
   readonly licence: string
-  /** Package URL: who it is to those who list vulnerabilities. */
+  /** Package URL: its identity in vulnerability databases. */
   readonly purl: string
-  /** Where it lies in the program directory. */
+  /** Path in the program directory. */
   readonly within: string
   readonly hash?: { readonly alg: 'SHA-256' | 'SHA-512'; readonly content: string }
-  /** What it is made of in turn, by name and version. */
+  /** Its own components, by name and version. */
   readonly parts?: Readonly<Record<string, string>>
-  /** Text of its licence. */
+  /** Licence text. */
   readonly text: string
 }
 
-/** By Debian's package: licence, and where it is linked into a file of ours instead of lying beside it. */
+/** By Debian package: licence, and the file of svc that it is linked into, unless it is a separate file. */
 const ofDebian: Readonly<Record<string, { licence: string; within?: string }>> = {
   libbpf1: { licence: 'LGPL-2.1-only OR BSD-2-Clause' },
   libelf1: { licence: 'LGPL-3.0-or-later OR GPL-2.0-or-later' },
@@ -35,7 +35,7 @@ const ofDebian: Readonly<Record<string, { licence: string; within?: string }>> =
   'libc6-dev': { licence: 'LGPL-2.1-or-later', within: 'dist/svc-probe' },
 }
 
-/** All of them, in the order of their kinds and names. */
+/** All of them, ordered by kind and name. */
 export function foreignParts(tree: Tree): ForeignPart[] {
   const linked = ['libiberty-dev', 'liblzma-dev', 'libc6-dev'].map(name => installed(name))
   return [
@@ -56,9 +56,9 @@ export function foreignParts(tree: Tree): ForeignPart[] {
 }
 
 function runtime({ node, directory }: Tree): ForeignPart {
-  // Itself, and numbers of its interfaces.
+  // The runtime itself, and interface numbers.
   const noPart = /^(node|modules|napi)$/
-  // Those of the runtime that runs this are those of the one that is shipped where both are one version.
+  // The components of the running runtime are those of the shipped one if the versions are equal.
   const same = process.versions.node === node.version
   const parts = Object.entries(process.versions).filter(([name, its]) => same && its && !noPart.test(name))
   return {
@@ -73,7 +73,7 @@ function runtime({ node, directory }: Tree): ForeignPart {
   }
 }
 
-/** What is linked into a file of ours is not in the list of shipped libraries. */
+/** Not in the list of shipped libraries, because it is linked into a file of svc. */
 type Linked = Omit<Library, 'name'>
 
 function installed(name: string): Linked {
@@ -106,7 +106,7 @@ function sha256(file: string): { alg: 'SHA-256'; content: string } {
   return { alg: 'SHA-256', content: createHash('sha256').update(readFileSync(file)).digest('hex') }
 }
 
-/** What Debian says of a package, from the tree that its library lies in. */
+/** Debian's copyright file of a package, from the tree that has its library. */
 function copyrightOf(name: string, file: string): string {
   const [from = '/'] = file === '' ? [] : [dirname(file).replace(/\/usr\/lib\/.*|\/lib\/.*/, '/')]
   const text = [from, '/']

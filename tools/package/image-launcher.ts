@@ -1,5 +1,5 @@
-// What starts svc in an image, where there is no shell for bin/svc. The flags and the environment are read from bin/svc,
-// which alone has them.
+// The launcher of svc in an image, which has no shell for bin/svc. Flags and environment are read from bin/svc, their
+// only definition.
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { compilerOf } from './arm64-compiler.ts'
@@ -10,15 +10,15 @@ import { type Architecture, root } from './release.ts'
 export interface Start {
   /** `NAME=value`. */
   readonly environment: readonly string[]
-  /** Of the runtime, before the script. */
+  /** Flags of the runtime, before the script. */
   readonly flags: readonly string[]
 }
 
-/** Reads it from the text of bin/svc. */
+/** Parses the text of bin/svc. */
 export function startOf(script: string): Start {
   const exports = [...script.matchAll(/^export (.+)$/gm)].flatMap(([, list]) => list!.split(' '))
   const [, all] = /^exec "\$node" (.+) "\$@"$/m.exec(script) ?? []
-  // Of the runtime that the package brings, which is that of the image.
+  // Flags of the shipped runtime, which the image uses.
   const [, own] = /\bset -- (--\S+) "\$@" ;;/.exec(script) ?? []
   if (all === undefined || own === undefined || exports.length === 0)
     throw new Error(
@@ -30,7 +30,7 @@ export function startOf(script: string): Start {
   return { environment: exports, flags }
 }
 
-/** Compiles it to `file`. It takes gcc, for another architecture the cross compiler of Debian. */
+/** Compiles it to `file`. Needs gcc, for another architecture Debian's cross compiler. */
 export function writeLauncher(file: string, architecture: Architecture): void {
   const { environment, flags } = startOf(readFileSync(join(root, 'bin/svc'), 'utf8'))
   const list = (words: readonly string[]) => words.map(word => JSON.stringify(word)).join(', ')

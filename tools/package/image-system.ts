@@ -1,5 +1,5 @@
-// What an image has of Debian: the C and C++ libraries that the runtime is linked to, the authorities that are trusted, and
-// the licences. No shell, and nothing else that starts a program.
+// The Debian part of an image: the C and C++ libraries of the runtime, trusted certificates, and licences. No shell,
+// and nothing else that starts a program.
 import {
   cpSync,
   lstatSync,
@@ -14,14 +14,14 @@ import { join, relative } from 'node:path'
 import { unpackedPackages } from '../debian-packages.ts'
 import { type Architecture, names } from './release.ts'
 
-/** Packages of which the image has libraries. */
+/** Packages whose libraries are in the image. */
 export const libraries: readonly string[] = ['libc6', 'libstdc++6', 'libgcc-s1']
-/** What the runtime is linked to, and what drivers of GPUs that are mounted into a container ask for. */
+/** Libraries of the runtime, and those required by GPU drivers that are mounted into a container. */
 const wanted = [
   ...['libc.so.6', 'libm.so.6', 'libdl.so.2', 'libpthread.so.0', 'librt.so.1', 'libresolv.so.2'],
   ...['libnss_dns.so.2', 'libnss_files.so.2', 'libstdc++.so.6', 'libgcc_s.so.1'],
 ]
-/** What is mounted over or written to: a read-only root cannot get them later. */
+/** Mount points and writable directories: a read-only root cannot get them later. */
 const folders = [
   ...['dev', 'proc', 'run/svc', 'sys', 'tmp', 'var/lib/svc'],
   ...['etc/ssl/certs', 'usr/bin', 'usr/lib64'],
@@ -33,7 +33,7 @@ const accounts = {
   'nsswitch.conf': 'passwd: files\ngroup: files\nhosts: files dns\n',
 }
 
-/** Writes it into `root`, which is made. */
+/** Writes it into `root`, which is created. */
 export function writeSystem(root: string, architecture: Architecture): void {
   const packages = [...libraries, 'ca-certificates', 'base-files']
   const from = unpackedPackages(
@@ -53,7 +53,7 @@ export function writeSystem(root: string, architecture: Architecture): void {
   for (const [name, text] of Object.entries(accounts)) writeFileSync(join(root, 'etc', name), text)
 }
 
-/** The loader has a second name, by which programs ask for it: /lib64/ld-linux-x86-64.so.2, /lib/ld-linux-aarch64.so.1. */
+/** The loader has a second path, which programs refer to: /lib64/ld-linux-x86-64.so.2, /lib/ld-linux-aarch64.so.1. */
 function copyLibraries(from: string, root: string, triple: string): void {
   const folder = join('usr/lib', triple)
   const loaders = readdirSync(join(from, folder)).filter(name => name.startsWith('ld-linux-'))
@@ -64,12 +64,12 @@ function copyLibraries(from: string, root: string, triple: string): void {
   }
 }
 
-/** Links become what they lead to. */
+/** Replaces links by their targets. */
 function copyInto(from: string, root: string, path: string): void {
   cpSync(realpathSync(join(from, path)), join(root, path), { recursive: true })
 }
 
-/** As update-ca-certificates(8) writes them. */
+/** As written by update-ca-certificates(8). */
 function authorities(folder: string): string {
   return readdirSync(folder)
     .sort()

@@ -1,5 +1,5 @@
-// The image: the program directory, the C and C++ libraries of Debian that the runtime is linked to, and nothing that
-// starts another program. No registry is asked.
+// The image: the program directory, Debian's C and C++ libraries for the runtime, and nothing that starts another
+// program. Uses no registry.
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -14,7 +14,7 @@ import { paths, programDirectory, type SystemFiles } from './system-files.ts'
 
 export interface ImageOptions {
   readonly tree: Tree
-  /** Of a package: licences and bill of materials are the image's, too. */
+  /** From a package: licences and bill of materials apply to the image too. */
   readonly files: SystemFiles
   readonly directory: string
   readonly effort: Effort
@@ -22,7 +22,7 @@ export interface ImageOptions {
 
 const program = programDirectory.slice(1)
 
-/** Writes `svc-VERSION-oci.tar`, for another processor than this machine's with its name, and returns its path. */
+/** Writes `svc-VERSION-oci.tar`, with the processor's name if it differs from this machine's, and returns its path. */
 export function writeImage({ tree, files, directory, effort }: ImageOptions): string {
   const { architecture, version, epoch } = tree
   const work = mkdtempSync(join(tmpdir(), 'svc-image-root-'))
@@ -51,7 +51,7 @@ export function writeImage({ tree, files, directory, effort }: ImageOptions): st
   }
 }
 
-/** How a container starts when nothing is said. User 0: capabilities that are added reach no other. */
+/** Default start of a container. User 0: added capabilities do not reach others. */
 export const start = {
   User: '0:0',
   Env: ['PATH=/usr/bin'],
@@ -74,7 +74,7 @@ function configOf({ version, epoch }: Tree): Readonly<Record<string, unknown>> {
   }
 }
 
-/** The runtime apart: it stays when only svc changes. */
+/** The runtime is a separate layer: it stays when only svc changes. */
 function writeProgram(runtime: string, rest: string, { directory: tree, architecture }: Tree): void {
   cpSync(join(tree, 'runtime'), join(runtime, program, 'runtime'), { recursive: true })
   const skipped = ['runtime', 'bin'].map(name => join(tree, name))

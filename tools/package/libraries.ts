@@ -1,4 +1,4 @@
-// Shared libraries that go with the addon, so that a host needs none but those of every Linux.
+// Shared libraries shipped with the addon, so that a host needs only those of every Linux.
 
 import { existsSync, readdirSync, readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,26 +7,26 @@ import { output } from './command.ts'
 import { neededLibraries } from './elf.ts'
 import { type Architecture, names } from './release.ts'
 
-/** What every host of the runtime has: the C library and those of the C++ compiler. */
+/** Present on every host of the runtime: the C library and the C++ compiler's libraries. */
 const ofTheHost = /^(ld-linux|libc\.|libm\.|libdl\.|libpthread\.|librt\.|libstdc\+\+\.|libgcc_s\.)/
 
-/** A library that is shipped. */
+/** A shipped library. */
 export interface Library {
   /** `libbpf.so.1`. */
   readonly name: string
   readonly file: string
-  /** Debian's package that it is from, with its version. */
+  /** Its Debian package, with version. */
   readonly package: string
   readonly version: string
 }
 
 interface Place {
-  /** Where Debian's files for that processor lie; left out: on this host. */
+  /** Root of Debian's files for that processor; if absent, this host. */
   readonly from?: string | undefined
   readonly architecture: Architecture
 }
 
-/** The libraries that a file needs beside those of the host, and that they need in turn. */
+/** The libraries that a file needs besides those of the host, with their dependencies. */
 export function bundledLibraries(file: string, place: Place): Library[] {
   const found = new Map<string, Library>()
   const visit = (each: string) => {
@@ -50,7 +50,7 @@ function libraryOf(name: string, { from = '/', architecture }: Place): Library {
   return { name, file, ...(from === '/' ? installedPackage(file) : unpackedPackage(name, from)) }
 }
 
-/** Of a file that dpkg installed. Files may be known by the path that they had before /usr was merged. */
+/** The package of a file installed by dpkg, which may list it by its path before the /usr merge. */
 function installedPackage(file: string): { package: string; version: string } {
   const places = [file, file.replace(/^\/usr/, '')]
   const owner = places.map(ownerOf).find(each => each !== undefined)
@@ -60,7 +60,7 @@ function installedPackage(file: string): { package: string; version: string } {
   return { package: owner.replace(/:.*/, ''), version }
 }
 
-/** Version of a package of Debian that is installed. */
+/** Version of an installed Debian package. */
 export function installedVersion(name: string): string {
   const [, version] = output('dpkg-query', ['--show', name]).trim().split('\t')
   return version ?? ''
@@ -70,11 +70,11 @@ function ownerOf(path: string): string | undefined {
   try {
     return /^(\S+): /.exec(output('dpkg-query', ['--search', path]))?.[1]
   } catch {
-    return undefined // known by another path
+    return undefined // listed by another path
   }
 }
 
-/** Of a library that was unpacked and not installed: its package is called after it, and bears its changes. */
+/** The package of an unpacked library: named after it, with its changelog. */
 function unpackedPackage(name: string, from: string): { package: string; version: string } {
   const called = name.replace(/\.so\./, '').replace(/^libz(?=\d)/, 'zlib')
   const documents = join(from, 'usr/share/doc')
@@ -83,6 +83,6 @@ function unpackedPackage(name: string, from: string): { package: string; version
   const file = changes.find(each => existsSync(each))
   const version = file && /^\S+ \(([^)]+)\)/.exec(gunzipSync(readFileSync(file)).toString())?.[1]
   if (folder === undefined || version === undefined)
-    throw new Error(`cannot determine the version of ${name}: ${documents} has nothing of its package`)
+    throw new Error(`cannot determine the version of ${name}: ${documents} does not list its package`)
   return { package: folder, version }
 }

@@ -1,11 +1,11 @@
-// What dpkg and rpm run when the package comes, changes and goes. Plain sh; each may run twice.
+// Scripts that dpkg and rpm run on install, upgrade and removal. Plain sh; each may run twice.
 
 import { basename } from 'node:path'
 import { configuration, paths } from './system-files.ts'
 
 const unit = 'svc.service'
 
-/** Where to look, for the person who has just installed it. */
+/** First steps for the user who installed it. */
 const banner = `cat <<'END'
 svc: checks of this host, with fixes: svc doctor
 svc: link to the live page: sudo svc ui
@@ -14,7 +14,7 @@ svc: status of the service: systemctl status svc
 END
 `
 
-/** Creates the user, without systemd-sysusers by hand. Warns if another user has that name. */
+/** Creates the user, with useradd if systemd-sysusers is missing. Warns if that name belongs to another user. */
 const user = `if command -v systemd-sysusers >/dev/null; then
   systemd-sysusers ${basename(paths.user)}
 elif ! getent passwd svc >/dev/null; then
@@ -27,13 +27,15 @@ svc:*:/var/lib/svc:*/nologin) ;;
 esac
 `
 
-/** Sets what the next boot would: by all files of the host, for the administrator's own may say otherwise. */
+/**
+ * Applies the settings that the next boot would: from all files of the host, because the administrator's may override.
+ */
 const sysctl = `for each in /usr/lib/systemd/systemd-sysctl /lib/systemd/systemd-sysctl; do
     if [ -x $each ]; then $each --prefix=/kernel/perf_event_paranoid || true; break; fi
   done
 `
 
-/** Of an administrator's own user svc, who has another home or a shell, nothing is taken. A mount point stays, empty. */
+/** Removes nothing of an administrator's own user svc, with another home or a shell. A mount point stays, empty. */
 const purge = `rm -rf /var/lib/svc /run/svc /etc/svc || true
 case $(getent passwd svc) in
 svc:*:/var/lib/svc:*/nologin)
@@ -46,7 +48,7 @@ esac
 
 const script = (body: string) => `#!/bin/sh\nset -e\n${body}`
 
-/** Of a .deb, by name (deb-postinst(5) and its neighbours). */
+/** Scripts of the .deb, by name (deb-postinst(5) and the like). */
 export const debianScripts: Readonly<Record<string, string>> = {
   postinst: script(`case "$1" in
 configure)
@@ -81,7 +83,7 @@ esac
 `),
 }
 
-/** Of an .rpm, by section. rpm knows no purge: data and the user stay when the package goes. */
+/** Scripts of the .rpm, by section. rpm has no purge: data and the user stay on removal. */
 export const rpmScripts: Readonly<Record<string, string>> = {
   // Not preset: Fedora's and Red Hat's presets leave it off, and the agent would not start at the next boot.
   post: `${user}if [ "$1" = 1 ] && command -v systemctl >/dev/null; then systemctl enable ${unit} >/dev/null 2>&1 || true; fi

@@ -1,4 +1,4 @@
-// svc(1), from the table of commands, in the language of man(7).
+// svc(1), from the table of commands, in man(7) format.
 
 import { exitCodes } from '../../src/foundation/lib/start-error.ts'
 import {
@@ -81,7 +81,7 @@ function term(name: string, what: string): string {
   return `.TP\n.B "${escaped(name).replaceAll('"', '\\(dq')}"\n${text(what)}`
 }
 
-/** One paragraph. A line must not begin as a request does. */
+/** One paragraph. Escapes lines that would start a request. */
 function text(words: string): string {
   return `${escaped(words)
     .replace(/\s+/g, ' ')
@@ -92,7 +92,7 @@ function escaped(words: string): string {
   return words.replaceAll('\\', '\\e').replaceAll('-', '\\-')
 }
 
-/** What the help of the program says, which is the one place where it stands. */
+/** Part of the program's help, its only definition. */
 function helpPart(pattern: RegExp): string {
   const [, part] = pattern.exec(helpText(commands)) ?? []
   if (part === undefined) throw new Error(`the help text has nothing like ${pattern}`)

@@ -1,5 +1,5 @@
-// An image as one tar that needs no registry: an OCI layout (image-layout.md of the specification, 1.1), with the
-// manifest.json that Docker before 25 reads beside it. The same content makes the same bytes.
+// An image as one tar without a registry: an OCI layout (image-layout.md of the specification, 1.1), with the
+// manifest.json that Docker before 25 reads. The same content makes the same bytes.
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -10,16 +10,16 @@ import type { Effort } from './debian-package.ts'
 import { timeText } from './release.ts'
 
 export interface Layer {
-  /** Folder that is the layer's root. */
+  /** Folder with the layer's content. */
   readonly root: string
-  /** What it is, for `docker history`. */
+  /** Description for `docker history`. */
   readonly comment: string
 }
 
 export interface OciImage {
-  /** `name:tag`, as it is after loading. */
+  /** `name:tag`, after loading. */
   readonly names: readonly string[]
-  /** Debian's and Go's name of it. */
+  /** Its name in Debian and Go. */
   readonly architecture: string
   /** Seconds since 1970: time of all files and of the image. */
   readonly epoch: number
@@ -114,7 +114,7 @@ class Layout {
   }
 }
 
-/** All of a folder, owned by root, in the order of names and with one time. */
+/** All of a folder, owned by root, sorted by name and with one time. */
 function tarOf(folder: string, time: number): Buffer {
   const same = [
     '--sort=name',

@@ -1,4 +1,4 @@
-// What is packaged: its version, its time, and for which processors.
+// What is packaged: version, time, and processors.
 
 import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -7,13 +7,13 @@ import { output } from './command.ts'
 /** The root of the sources. */
 export const root = resolve(import.meta.dirname, '../..')
 
-/** A processor, by the name that Node.js has for it. */
+/** A processor, by Node's name. */
 export type Architecture = 'x64' | 'arm64'
 
 interface Names {
   readonly debian: string
   readonly rpm: string
-  /** Of Debian's directory for libraries, and of the tools that make programs for it. */
+  /** Name in Debian's library directories, and of its cross tools. */
   readonly triplet: string
 }
 
@@ -32,12 +32,12 @@ export function manifest(): Manifest {
   return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Manifest
 }
 
-/** A version as dpkg and rpm order it: what comes before a release is older than it. */
+/** A version as ordered by dpkg and rpm: prereleases sort before their release. */
 export function packageVersion(version: string): string {
   return version.replace('-', '~').replaceAll('-', '.')
 }
 
-/** Time that everything in a package bears, in seconds since 1970: $SOURCE_DATE_EPOCH, else that of the commit. */
+/** Time of everything in a package, in seconds since 1970: $SOURCE_DATE_EPOCH, otherwise that of the commit. */
 export function sourceEpoch(): number {
   const given = process.env.SOURCE_DATE_EPOCH
   if (given !== undefined && !/^\d{1,10}$/.test(given))
@@ -58,7 +58,7 @@ export function timeText(epoch: number): string {
   return new Date(epoch * 1000).toISOString().replace('.000Z', 'Z')
 }
 
-/** Name of an archive without its ending. */
+/** Name of an archive without its suffix. */
 export function archiveName(version: string, architecture: Architecture): string {
   return `svc-${version}-linux-${architecture}`
 }

@@ -1,4 +1,4 @@
-// The .rpm, by rpmbuild from the same staged root as the .deb.
+// Builds the .rpm with rpmbuild from the same staged root as the .deb.
 
 import { mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,13 +11,13 @@ import { manifest, names, packageVersion } from './release.ts'
 import { linkedFiles, type Tree } from './stage.ts'
 import { configuration, paths as installed, programDirectory } from './system-files.ts'
 
-/** Where zsh looks is another place on systems of rpm. */
+/** zsh uses another directory on rpm systems. */
 const zshCompletion = installed.zsh
 const zshPlace = '/usr/share/zsh/site-functions/_svc'
 
 interface RpmOptions {
   readonly root: string
-  /** Paths of the files and links in it, sorted. */
+  /** Paths of its files and links, sorted. */
   readonly paths: readonly string[]
   readonly tree: Tree
   readonly directory: string
@@ -41,7 +41,7 @@ export function writeRpmPackage({ root, paths, tree, directory, effort }: RpmOpt
     )
     const built = output('find', [join(scratch, 'RPMS'), '-name', '*.rpm']).trim()
     const file = join(directory, basename(built))
-    // The scratch folder may lie on another file system.
+    // The scratch folder may be on another file system.
     output('cp', [built, `${file}.part`])
     renameSync(`${file}.part`, file)
     return file
@@ -59,7 +59,7 @@ function specFile(root: string, paths: readonly string[], tree: Tree, effort: Ef
     'libgcc_s.so.1()(64bit)',
   ]
   const own = paths.map(path => (path === zshCompletion ? zshPlace : path))
-  // The files are as they are to be: nothing is stripped, pressed or looked for by rpm.
+  // The files are final: rpm must not strip, compress or scan them.
   return `%global __os_install_post %{nil}
 %global debug_package %{nil}
 %global _build_id_links none
@@ -97,7 +97,7 @@ ${Object.entries(rpmScripts)
   .join('\n')}`
 }
 
-/** Folders of svc alone, which rpm leaves on the host unless they are named. */
+/** Folders owned by svc, which rpm leaves on the host unless they are listed. */
 function foldersOf(paths: readonly string[]): string[] {
   const ours = [programDirectory, dirname(configuration), dirname(installed.copyright)]
   const found = new Set<string>()

@@ -1,11 +1,11 @@
-// The bill of materials in the form of CycloneDX 1.6 (https://cyclonedx.org/docs/1.6/json/).
+// The bill of materials in CycloneDX 1.6 format (https://cyclonedx.org/docs/1.6/json/).
 
 import { createHash } from 'node:crypto'
 import type { ForeignPart } from './foreign-parts.ts'
 import { timeText } from './release.ts'
 import type { Tree } from './stage.ts'
 
-/** The document, the same for the same parts. */
+/** The document, deterministic for the same parts. */
 export function billOfMaterials(
   { version, architecture, epoch }: Tree,
   parts: readonly ForeignPart[],
@@ -64,7 +64,7 @@ function componentOf({ name, version, licence, purl, within, hash, parts }: Fore
   }
 }
 
-/** A UUID that says by its digits what it stands for (RFC 9562, version 8). */
+/** A UUID derived from a text (RFC 9562, version 8). */
 function serialOf(text: string): string {
   const digits = createHash('sha256').update(text).digest('hex')
   const variant = ((Number.parseInt(digits[16]!, 16) & 3) | 8).toString(16)

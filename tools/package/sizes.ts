@@ -1,4 +1,4 @@
-// What a package weighs once it is installed, and what of it weighs most.
+// Installed size of a package, and its largest parts.
 
 import { lstatSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ const kinds: readonly (readonly [what: string, path: RegExp])[] = [
   ['the page', /^dist\/ui\//],
 ]
 
-/** One line for all, and one for each kind, in MB of a million bytes. */
+/** One line for the total, and one for each kind, in MB of a million bytes. */
 export function sizesText({ root, paths }: StagedPackage): string[] {
   const sums = new Map<string, number>()
   for (const path of paths) {

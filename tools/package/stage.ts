@@ -1,4 +1,4 @@
-// The program directory: everything that svc needs to run, in one place that can be anywhere.
+// The program directory: everything that svc needs to run, relocatable.
 
 import { chmodSync, cpSync, lstatSync, lutimesSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,24 +9,24 @@ import { bundledLibraries, type Library } from './libraries.ts'
 import { type Architecture, manifest, names, root } from './release.ts'
 
 export interface TreeOptions {
-  /** Where it is made; must not exist or be empty. */
+  /** Output directory; must be missing or empty. */
   readonly directory: string
   readonly architecture: Architecture
-  /** What was built for that processor: svc.node, svc-probe, svc-decode and the BPF objects. */
+  /** Built for that processor: svc.node, svc-probe, svc-decode and the BPF objects. */
   readonly dist: string
-  /** The npm package of the runtime for that processor. Left out: the one in node_modules. */
+  /** The npm package of the runtime for that processor. If absent, the one in node_modules. */
   readonly runtime?: string
-  /** Where Debian's libraries for that processor lie, unpacked. Left out: this host's are taken. */
+  /** Root of Debian's unpacked libraries for that processor. If absent, this host's are used. */
   readonly libraries?: string
-  /** strip(1) for that processor. Left out: the one of this host, or of its cross tools. */
+  /** strip(1) for that processor. If absent, the one of this host, or of its cross tools. */
   readonly strip?: string
-  /** Seconds since 1970 that all files bear. */
+  /** Time of all files, in seconds since 1970. */
   readonly epoch: number
-  /** Left out: that of package.json. */
+  /** If absent, that of package.json. */
   readonly version?: string
 }
 
-/** A program directory, with what of others is in it. */
+/** A program directory, with its third-party parts. */
 export interface Tree {
   readonly directory: string
   readonly architecture: Architecture
@@ -37,7 +37,7 @@ export interface Tree {
   readonly node: { readonly version: string; readonly licence: string }
 }
 
-/** Whether a file of the program directory is executed. */
+/** Whether a file of the program directory is executable. */
 export function isProgram(path: string): boolean {
   return /^(bin\/svc|runtime\/bin\/node|dist\/svc-(probe|decode))$/.test(path)
 }
@@ -48,7 +48,7 @@ export function linkedFiles({ directory, libraries }: Tree): string[] {
   return names.map(name => join(directory, name))
 }
 
-/** Makes the program directory. Throws where a part is missing, or where the addon would not find its libraries. */
+/** Creates the program directory. Throws if a part is missing, or the addon would not find its libraries. */
 export async function stageTree(options: TreeOptions): Promise<Tree> {
   const { directory, architecture, dist, epoch, libraries: from } = options
   const runtime = options.runtime ?? join(root, `node_modules/node-linux-${architecture}`)
@@ -90,7 +90,7 @@ function stripFor(architecture: Architecture): string {
   return architecture === process.arch ? 'strip' : `${names[architecture].triplet}-strip`
 }
 
-/** Gives everything below a directory the same modes and times, whatever umask and clock made them. */
+/** Sets the same modes and times on everything below a directory, independent of umask and clock. */
 export function settle(
   directory: string,
   epoch: number,

@@ -1,4 +1,4 @@
-// What packages put beside the program directory, each by its path on the host.
+// Files that packages install besides the program directory, by path.
 
 import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -13,10 +13,10 @@ import { root } from './release.ts'
 import { billOfMaterials } from './sbom.ts'
 import type { Tree } from './stage.ts'
 
-/** Where the program directory lies on a host that has the package. */
+/** Path of the program directory on a host with the package. */
 export const programDirectory = '/usr/lib/svc'
 
-/** What an upgrade leaves as the administrator wrote it. */
+/** Kept by an upgrade as the administrator wrote it. */
 export const configuration = '/etc/svc/config.yaml'
 
 /** Contents by path. */
@@ -45,7 +45,7 @@ export function systemFiles(tree: Tree): SystemFiles {
   ])
 }
 
-/** Writes them below a root, with the link that puts the command into the path. */
+/** Writes them below a root, with the link that puts the command in the path. */
 export function writeSystemFiles(directory: string, files: SystemFiles): void {
   for (const [path, content] of files) {
     const file = join(directory, path)
@@ -56,7 +56,7 @@ export function writeSystemFiles(directory: string, files: SystemFiles): void {
   symlinkSync('../lib/svc/bin/svc', join(directory, 'usr/bin/svc'))
 }
 
-/** What tools/deploy/systemd.ts wrote: the units, the user, and examples for the administrator to copy. */
+/** Output of tools/deploy/systemd.ts: units, user, and examples for the administrator. */
 function deployed(): [string, string][] {
   const directory = join(root, 'deploy/systemd')
   return readdirSync(directory)
@@ -74,7 +74,7 @@ function placeOf(name: string): string {
   )
 }
 
-/** gzip writes no name and no time; which system it ran on stands in byte 9. */
+/** gzip writes no name and no time, but byte 9 names the operating system. */
 function packed(text: string): Uint8Array {
   const bytes = gzipSync(text, { level: 9 })
   bytes[9] = 3

@@ -1,4 +1,4 @@
-// The archive that can be unpacked anywhere: the program directory at its top, and what packages install beside it.
+// The archive to unpack anywhere: the program directory at its top, with the files that packages install.
 
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -11,12 +11,12 @@ import type { SystemFiles } from './system-files.ts'
 interface TarballOptions {
   readonly tree: Tree
   readonly files: SystemFiles
-  /** Where the archive goes. */
+  /** Output directory. */
   readonly directory: string
   readonly effort: Effort
 }
 
-/** Writes the archive and returns its path. Beside it, for a moment, lies a folder of what is in it. */
+/** Writes the archive and returns its path. Uses a temporary folder beside it. */
 export function writeTarball({ tree, files, directory, effort }: TarballOptions): string {
   const name = archiveName(tree.version, tree.architecture)
   const top = join(directory, name)
@@ -43,7 +43,7 @@ function pack(top: string, file: string): void {
   output('tar', [...plain, '--create', '--file', file, '--directory', dirname(top), basename(top)])
 }
 
-/** `/etc/svc/config.yaml` is `etc/svc/config.yaml` there, `/usr/share/man` is `share/man`. */
+/** Maps `/etc/svc/config.yaml` to `etc/svc/config.yaml`, and `/usr/share/man` to `share/man`. */
 function placeOf(path: string): string {
   return path.replace(/^\/(usr\/(lib\/)?)?/, '')
 }

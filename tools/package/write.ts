@@ -9,16 +9,16 @@ import { isProgram, settle, stageTree, type Tree, type TreeOptions } from './sta
 import { paths, programDirectory, type SystemFiles, systemFiles, writeSystemFiles } from './system-files.ts'
 import { writeTarball } from './tarball.ts'
 
-/** A staged root: what a package puts on a host. */
+/** A staged root: all files that a package installs. */
 export interface StagedPackage {
   readonly root: string
-  /** Its files and links, sorted, as they are called on the host. */
+  /** Its files and links by their path on the host, sorted. */
   readonly paths: readonly string[]
   readonly tree: Tree
   readonly files: SystemFiles
 }
 
-/** Makes a root of all files of a package in `directory`, the program directory where it will lie. */
+/** Creates a root with all files of a package in `directory`, including the program directory. */
 export async function stagePackage(options: TreeOptions): Promise<StagedPackage> {
   const { directory: root } = options
   const tree = await stageTree({ ...options, directory: join(root, programDirectory) })
@@ -29,7 +29,7 @@ export async function stagePackage(options: TreeOptions): Promise<StagedPackage>
   return { root, paths: filesBelow(root), tree, files }
 }
 
-/** Writes the packages of a staged root but the .rpm into `directory`, and returns their paths. */
+/** Writes the packages of a staged root except the .rpm into `directory`, and returns their paths. */
 export function writePackages(staged: StagedPackage, directory: string, effort: Effort): string[] {
   const { tree, files } = staged
   mkdirSync(directory, { recursive: true })
@@ -37,7 +37,7 @@ export function writePackages(staged: StagedPackage, directory: string, effort: 
   writeFileSync(bill, files.get(paths.bill)!)
   const written = [bill, writeTarball({ tree, files, directory, effort })]
   written.push(writeDebianPackage({ ...staged, directory, effort }))
-  // What only dpkg reads.
+  // Only for dpkg.
   rmSync(join(staged.root, 'DEBIAN'), { recursive: true })
   return written
 }

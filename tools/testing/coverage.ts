@@ -1,7 +1,6 @@
-// Lines and branches of src/ that tests run, in all of their processes, by the runtime's own coverage.
-//
-// Each process writes what V8 counted (NODE_V8_COVERAGE). The runtime merges such files of one test run alone, so the
-// summary is a test run of its own: this file, which brings them to where that run gathers its own, and reports it.
+// Lines and branches of src/ covered by tests, in all of their processes, by the runtime's own coverage. Each process
+// writes V8's counts (NODE_V8_COVERAGE). The runtime only merges such files of a single test run, so the summary is a
+// test run of its own: this file, which copies them to where that run collects its own, and reports it.
 import { spawnSync } from 'node:child_process'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -13,19 +12,19 @@ const root = resolve(import.meta.dirname, '../..')
 const raw = join(root, 'build/coverage/raw')
 const source = `${pathToFileURL(join(root, 'src'))}/`
 
-/** Variables for the processes of tests. Those that run svc run it from its sources. */
+/** Environment variables for the processes of tests. Those that run svc run it from its sources. */
 export function openCoverage(): NodeJS.ProcessEnv {
   rmSync(raw, { recursive: true, force: true })
   mkdirSync(raw, { recursive: true })
-  // Tests run programs as users without rights, who write theirs beside.
+  // Tests run programs as unprivileged users, who write their files here too.
   chmodSync(raw, 0o1777)
-  // Functions that come from the compile cache are counted less precisely (Node.js, module.enableCompileCache).
+  // Functions from the compile cache are counted less precisely (Node.js, module.enableCompileCache).
   return { NODE_V8_COVERAGE: raw, NODE_DISABLE_COMPILE_CACHE: '1', TEST_FROM_SOURCES: '1' }
 }
 
 /**
- * Leaves out of what was written so far all that is not of src/: a hundredth is left. Returns how many files it cannot
- * read: a process writes them, or was killed meanwhile.
+ * Removes everything outside src/ from the files so far: a hundredth is left. Returns the number of unreadable files: a
+ * process is still writing them, or was killed.
  */
 export function thinCoverage(): number {
   let unreadable = 0
@@ -46,7 +45,7 @@ export function thinCoverage(): number {
   return unreadable
 }
 
-/** Merges what was written. Prints the totals and writes all files to build/coverage/report.json. */
+/** Merges the files. Prints the totals and writes all files to build/coverage/report.json. */
 export function reportCoverage(): void {
   chmodSync(raw, 0o755)
   const unreadable = thinCoverage()
@@ -84,9 +83,9 @@ interface Script {
 }
 
 /**
- * Functions that V8 counted as a whole, not by blocks, and that ran in one of the processes, ran in all of them. The
- * runtime takes what the first process says of such a function otherwise, by chance one where it did not run. Counts by
- * blocks still go before these.
+ * If V8 counted a function as a whole, not by blocks, and it ran in one process, mark it as run in all of them.
+ * Otherwise the runtime takes the count of the first process, perhaps one in which it did not run. Counts by blocks
+ * still take precedence.
  */
 function spreadCounts(processes: readonly (readonly Script[])[]): void {
   const ran = new Set<string>()

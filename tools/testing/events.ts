@@ -1,36 +1,39 @@
-// A reporter for node:test that passes each result on as a line of JSON, for the program that runs the tests.
+// A reporter for node:test that passes each result as a line of JSON to the test runner.
 import { writeSync } from 'node:fs'
 import type { Readable } from 'node:stream'
 import type { TestEvent } from 'node:test/reporters'
 import { inspect } from 'node:util'
 
-/** The descriptor that lines go to: a pipe to the runner. */
+/** The descriptor of these lines: a pipe to the runner. */
 export const channel = 3
 const mostErrorChars = 20_000
 
-/** What a worker says of its files, in this order: begin, tests, file, end. */
+/** Reports of a worker about its files, in this order: begin, tests, file, end. */
 export type WorkerLine =
   | { readonly kind: 'begin'; readonly file: string }
   | {
       readonly kind: 'test'
-      /** Names of the suites around it and its own, joined by ` > `. */
+      /** Names of its suites and its own, joined by ` > `. */
       readonly name: string
       readonly ms: number
       readonly result: Result
-      /** Why it was skipped or failed; empty where it passed. */
+      /** Why it was skipped or failed; empty if it passed. */
       readonly reason: string
     }
-  /** What happened outside of all tests. */
+  /** An event outside of all tests. */
   | { readonly kind: 'late'; readonly text: string }
   /** All tests of a file have ended. `reason`: why the file itself could not be run. */
   | { readonly kind: 'file'; readonly file: string; readonly ms: number; readonly reason: string }
-  /** Nothing of a file goes on. `faults`: what it left behind in the process. `cpuMs`: with its children that ended. */
+  /**
+   * Nothing of a file is running any more. `faults`: what it left behind in the process. `cpuMs`: including its ended
+   * children.
+   */
   | {
       readonly kind: 'end'
       readonly file: string
       readonly faults: readonly string[]
       readonly cpuMs: number
-      /** What of svc it reached: reached.ts. */
+      /** Facts of svc that it reached: reached.ts. */
       readonly reached: readonly string[]
     }
 
@@ -42,7 +45,9 @@ export function say(line: WorkerLine): void {
 
 const kinds: ReadonlySet<unknown> = new Set(['begin', 'test', 'late', 'file', 'end'])
 
-/** The other end of the channel. `odd`: text that is no line of a worker, as a test may write to any descriptor. */
+/**
+ * The other end of the channel. `odd`: text that is not a line of a worker, because a test may write to any descriptor.
+ */
 export function readLines(
   channel: Readable,
   take: (line: WorkerLine) => void,
@@ -70,7 +75,7 @@ function parsed(line: string): WorkerLine | undefined {
 }
 
 export default async function* report(source: AsyncIterable<TestEvent>): AsyncGenerator<string> {
-  /** Names of the suites that are under way, by depth: those of a test come before it. */
+  /** Names of the running suites by depth: the prefix of a test's name. */
   const around: string[] = []
   for await (const { type, data } of source) {
     if (type === 'test:start') around[data.nesting] = data.name
@@ -97,7 +102,7 @@ function printable(name: string): string {
   return name.replaceAll(/\p{Cc}/gu, each => JSON.stringify(each).slice(1, -1))
 }
 
-/** Of a suite or a test: it failed because tests in it did, which were reported. */
+/** It failed only because tests in it did, which were reported. */
 function isOfSubtests(reason: string): boolean {
   return /^\d+ subtests? failed$/.test(reason)
 }

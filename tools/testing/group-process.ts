@@ -1,4 +1,4 @@
-// A process that runs the files of a group, and what became of each.
+// A process that runs the files of a group, and the result of each.
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
@@ -9,14 +9,14 @@ import { GroupResults, type GroupResultsOptions } from './group-results.ts'
 import { endSession, type Members, sessionEnds } from './sessions.ts'
 
 export interface ProcessOptions extends GroupResultsOptions {
-  /** What a file may take before its process is ended, in ms. */
+  /** Time limit of a file in ms, after which its process is killed. */
   readonly limitMs: number
-  /** Arguments for the runtime. */
+  /** Flags of the runtime. */
   readonly flags: readonly string[]
   readonly env: NodeJS.ProcessEnv
-  /** What is printed goes to this program's own output, too. */
+  /** Copies its output to this program's own. */
   readonly verbose: boolean
-  /** How `TEST_GROUP` begins in the environment of all processes of this run. */
+  /** Prefix of `TEST_GROUP` in the environment of all processes of this run. */
   readonly run: string
   /** Ends the process. */
   readonly stop: AbortSignal
@@ -24,7 +24,7 @@ export interface ProcessOptions extends GroupResultsOptions {
 
 const worker = join(import.meta.dirname, 'worker.ts')
 const reporter = join(import.meta.dirname, 'events.ts')
-/** What is left of a group has this long to be gone. */
+/** Time for leftovers of a group to end. */
 const endMs = 3000
 let groups = 0
 
@@ -35,7 +35,7 @@ export class GroupProcess {
   readonly #members: Members
   #hung = false
   #watch: NodeJS.Timeout | undefined
-  /** Ends the process and all that it started. */
+  /** Ends the process and all its descendants. */
   readonly #end = (): void => endSession(this.#members)
 
   constructor(files: readonly string[], options: ProcessOptions) {
@@ -46,7 +46,7 @@ export class GroupProcess {
     this.#child = spawn(process.execPath, [...options.flags, ...reporters, worker, ...files], {
       stdio: ['ignore', 'pipe', 'pipe', 'pipe'],
       env: { ...options.env, TEST_FAULTS: options.faultsPath, TEST_GROUP: group },
-      detached: true, // a session of its own, so that all that it starts can be found
+      detached: true, // a session of its own, to find all of its descendants
     })
     this.#members = { session: this.#child.pid!, variable: `TEST_GROUP=${group}` }
     options.stop.addEventListener('abort', this.#end)
@@ -66,12 +66,12 @@ export class GroupProcess {
       })
   }
 
-  /** Resolves when all has ended, with the files that were not begun. */
+  /** Resolves when all has ended, with the files that were not started. */
   async finished(): Promise<readonly string[]> {
     const closed = once(this.#child, 'close')
     const [code, signal] = await once(this.#child, 'exit')
     clearTimeout(this.#watch)
-    // Whoever is left may hold its output open.
+    // Leftover processes may keep its output open.
     const remaining = await sessionEnds(this.#members, endMs)
     await Promise.race([closed, sleep(endMs, undefined, { ref: false })])
     for (const stream of this.#child.stdio) stream?.destroy()

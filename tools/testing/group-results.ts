@@ -1,11 +1,11 @@
-// What became of the files of a group, by what their process says of them.
+// The results of the files of a group, from the reports of their process.
 import type { WorkerLine } from './events.ts'
 import { guardFaults } from './guard-faults.ts'
 import { lostFacts } from './reached-table.ts'
 import { type FileRecord, type FileResult, hasFailed, type TestResult } from './results.ts'
 
 export interface GroupResultsOptions {
-  /** Where processes of the group write what they do against what it owns, a line each (guard.cjs). */
+  /** File in which processes of the group record violations of `owns`, one per line (guard.cjs). */
   readonly faultsPath: string
   /** Only some tests are run: a file may have none of them. */
   readonly isPart: boolean
@@ -15,13 +15,13 @@ export interface GroupResultsOptions {
 const mostOutput = 64 * 1024
 
 export class GroupResults {
-  /** Files of which not all is known. */
+  /** Files with incomplete results. */
   readonly left: string[]
   readonly #options: GroupResultsOptions
   readonly #files: ReadonlySet<string>
   readonly #records = new Map<string, FileRecord>()
   #tests: TestResult[] = []
-  /** What happened outside of all tests since the last file. */
+  /** Events outside of all tests since the last file. */
   #late: string[] = []
   #failed = false
   #began = performance.now()
@@ -33,7 +33,7 @@ export class GroupResults {
     this.left = [...files]
   }
 
-  /** A line of the process. True: a file begins. */
+  /** Processes a line of the process. True: a file begins. */
   take(line: WorkerLine): boolean {
     if (line.kind === 'test') {
       const { name, ms, result, reason } = line
@@ -58,12 +58,12 @@ export class GroupResults {
       record.reached = [...record.reached, ...line.reached]
       record.faults.push(...line.faults)
     }
-    // What the end of the process shows is the last file's.
+    // Faults at the end of the process are the last file's.
     if (record.ended && record.ms !== undefined && this.left.length > 1) this.#finish(line.file)
     return line.kind === 'begin'
   }
 
-  /** Text on the channel that is no line of the worker. */
+  /** Text on the channel that is not a line of the worker. */
   odd(text: string): void {
     this.#late.push(`writes to descriptor 3: ${text.slice(0, 200)}`)
   }
@@ -72,7 +72,9 @@ export class GroupResults {
     this.#output = (this.#output + text).slice(-mostOutput)
   }
 
-  /** The process has ended: `how` says how where it was not with code 0. `remaining`: what it left running. */
+  /**
+   * The process has ended: `how` is the exit code or signal, unless it is code 0. `remaining`: processes left running.
+   */
   end(how: string, hungSeconds: number | undefined, remaining: readonly string[]): void {
     const file = this.left[0]
     if (file === undefined) return

@@ -1,11 +1,11 @@
-// What processes of a test file did against what it says that it owns, as guard.cjs reports it.
+// Violations of a test file's `owns` by its processes, as reported by guard.cjs.
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** For NODE_OPTIONS of a file that does not own the host. */
+/** NODE_OPTIONS of a file that does not own the host. */
 export const guardOptions = `--require ${JSON.stringify(join(import.meta.dirname, 'guard.cjs'))}`
 
-/** What was reported of a file, each fault once. */
+/** The reported faults of a file, without duplicates. */
 export function guardFaults(path: string, file: string): string[] {
   if (!existsSync(path)) return []
   const lines = readFileSync(path, 'utf8')

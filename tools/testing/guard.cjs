@@ -1,5 +1,5 @@
-// Preloaded by the runtime in all processes of a test file that owns neither ports nor the host (owns.ts): there the native addon
-// loads no program into the kernel, and who tries is reported to the runner.
+// Preloaded by the runtime in all processes of a test file that owns neither ports nor the host (owns.ts): prevents the
+// native addon from loading programs into the kernel, and reports attempts to the runner.
 const { appendFileSync } = require('node:fs')
 
 const open = process.dlopen

@@ -4,14 +4,14 @@ import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 
 const usage = `usage: tools/test [OPTION...] [FILE...]
-  FILE...                     these files, or all below these folders, with what they print
-  --since COMMIT              files that the changes since a commit can touch
-  --soak                      full counts of the tests that have some; continues after an interruption
+  FILE...                     test files, or folders of them, with their output
+  --since COMMIT              tests that the changes since a commit can affect
+  --soak                      full counts of tests; continues after an interruption
   --anew                      with --soak: starts over
-  --coverage                  lines and branches of src that the tests run, at the end
-  --at-once N                 files under way at most; default: two more than there are CPUs
-  --limit SECONDS             what a file may take; default: 480, in a soak 7200
-  --test-name-pattern TEXT    tests with this in their name
+  --coverage                  reports covered lines and branches of src
+  --at-once N                 maximum number of parallel files; default: two more than there are CPUs
+  --limit SECONDS             time limit of a file; default: 480, in a soak 7200
+  --test-name-pattern TEXT    tests whose name contains this
   --help                      this text`
 
 export interface RunOptions {
@@ -26,7 +26,7 @@ export interface RunOptions {
   readonly patterns: readonly string[]
 }
 
-/** Ends the process where somebody asks for help, and with status 2 where an argument is wrong. */
+/** Ends the process on a request for help, and with status 2 if an argument is invalid. */
 export function readOptions(): RunOptions {
   try {
     const { values, positionals } = parseArgs({
@@ -54,7 +54,7 @@ export function readOptions(): RunOptions {
     if (values.since !== undefined && positionals.length > 0)
       throw new Error('--since chooses the files itself: leave FILE out')
     if (values.anew && (!values.soak || positionals.length > 0))
-      throw new Error('--anew goes with --soak of all files')
+      throw new Error('--anew requires --soak without files')
     const atOnce = whole('at-once', values['at-once'])
     if (atOnce > 64) throw new Error('--at-once takes 64 at most')
     return {
@@ -64,7 +64,7 @@ export function readOptions(): RunOptions {
       fresh: values.anew,
       coverage: values.coverage,
       atOnce,
-      // An hour of a full window is the longest of a soak.
+      // The longest test of a soak takes an hour.
       limitMs: 1000 * whole('limit', values.limit ?? (values.soak ? '7200' : '480')),
       patterns: values['test-name-pattern'],
     }

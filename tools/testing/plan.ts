@@ -1,10 +1,12 @@
-// Which test files are run, and which of them share a process.
+// Which test files to run, and which of them share a process.
 import { treeFiles } from '../git.ts'
 import type { ImportGraph } from '../imports.ts'
 import { ownsFaults, readOwns } from './owns.ts'
 import type { Group } from './schedule.ts'
 
-/** Files that share a process at most: few, so that none waits long for the last ones, many, so that starts are few. */
+/**
+ * Maximum number of files that share a process: a small number keeps the end of a run short, a large one saves starts.
+ */
 const mostShared = 24
 
 /** Tests of the tree, sorted. */
@@ -12,12 +14,12 @@ export function allTests(): string[] {
   return treeFiles('.', 'src/*.test.ts', 'ui/*.test.ts', 'test/*.test.ts').sort()
 }
 
-/** Tests that do more in a soak: those that reach its helper. */
+/** Tests that do more in a soak: those that import its helper. */
 export function soakTests(files: readonly string[], graph: ImportGraph): string[] {
   return files.filter(file => reachedTests(file, graph).has('test/helpers/soak.ts'))
 }
 
-/** Tests that start the bundle as a process: those that reach its helper. */
+/** Tests that start the bundle as a process: those that import its helper. */
 export function needsBundle(files: readonly string[], graph: ImportGraph): boolean {
   return files.some(file => reachedTests(file, graph).has('test/helpers/program-under-test.ts'))
 }
@@ -26,7 +28,7 @@ function reachedTests(file: string, graph: ImportGraph): ReadonlySet<string> {
   return graph.reached(file, each => /^test\//.test(each))
 }
 
-/** Groups in the order in which they are begun. Throws with all faults where files do not say what they own. */
+/** Groups in the order of starting. Throws with all faults if declarations are missing. */
 export function planGroups(files: readonly string[], graph: ImportGraph): Group[] {
   const faults = files.flatMap(file => ownsFaults(file, graph))
   if (faults.length > 0) throw new Error(faults.join('\n'))
@@ -39,7 +41,7 @@ export function planGroups(files: readonly string[], graph: ImportGraph): Group[
     else if (last === undefined || last.files.length === mostShared) shared.push({ files: [file], owns })
     else shared[shared.length - 1] = { files: [...last.files, file], owns }
   }
-  // One file at a time owns the host: what else there is runs beside those, and the rest of it behind them.
+  // Files that own the host run one at a time, so they start first; others run beside them, and the rest after them.
   const ranks = ['host', 'load', 'ports', 'process', ''] as const
   const rank = ({ owns }: Group) =>
     owns.has('processor') ? ranks.length : ranks.findIndex(word => word === '' || owns.has(word))

@@ -1,14 +1,14 @@
-// test/spec/reached.json: what must be reached of svc (tools/contract/facts.ts), and the test file that reaches it. A file that
-// does so no more fails, so that the table cannot outlive the tests that it names.
+// test/spec/reached.json: what tests must reach of svc (tools/contract/facts.ts), and the test file that reaches each.
+// A file that no longer does so fails, so that the table cannot outlive its tests.
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type FileResult, hasFailed } from './results.ts'
 
 const path = join(import.meta.dirname, '../../test/spec/reached.json')
 
-/** Plays the servers of svc for the recorder. */
+/** Imitates the servers of svc for the recorder. */
 const own = 'test/check-contract.test.ts'
-/** Whole agents before parts of them; of the host's metrics trees of files before this machine. */
+/** Prefers whole agents to parts of them; for host metrics, trees of files to this machine. */
 function rank(file: string, fact: string): number {
   if (fact.startsWith('host ')) return file.startsWith('src/signals/metrics/collectors/') ? 0 : 1
   return file.startsWith('test/e2e/') ? 0 : /^src\/program\//.test(file) ? 1 : 2
@@ -19,7 +19,7 @@ export function reachedTable(): Readonly<Record<string, string>> {
   return JSON.parse(readFileSync(path, 'utf8')) as Record<string, string>
 }
 
-/** Faults of a file: what it is to reach and did not. A host without what its tests need is none. */
+/** Facts that a file should reach and did not. Not a fault on a host that lacks what its tests need. */
 export function lostFacts(result: Pick<FileResult, 'file' | 'tests' | 'faults' | 'reached'>): string[] {
   const { file, tests, reached } = result
   const isWhole = tests.every(test => test.result !== 'skipped' || test.reason.includes('npm run soak'))
@@ -31,7 +31,7 @@ export function lostFacts(result: Pick<FileResult, 'file' | 'tests' | 'faults' |
     )
 }
 
-/** Writes what these files reach of `required` into the table; what others reach stays. */
+/** Writes the facts of `required` reached by these files into the table; the others are kept. */
 export function recordFacts(results: readonly FileResult[], required: readonly string[]): void {
   const before = reachedTable()
   const good = results.filter(result => result.file !== own && !hasFailed(result))

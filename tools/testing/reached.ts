@@ -1,27 +1,27 @@
-// What a test file reaches of svc, as seen from the process of the tests: answers of its servers, its own metrics that were
-// other than zero, codes that it ended with, and lines of its log. test/spec/reached.json says which file reaches what.
+// What a test file reaches of svc, observed in the process of the tests: answers of its servers, its own metrics with
+// values other than zero, exit codes, and log lines. test/spec/reached.json lists which file reaches what.
 import type { ChildProcess } from 'node:child_process'
 import { channel, subscribe, unsubscribe } from 'node:diagnostics_channel'
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import type { Readable } from 'node:stream'
 
-/** Pages and logs are looked at as far as this. */
+/** Limit for reading pages and logs. */
 const mostChars = 4_000_000
-/** Of a running agent, rather than of a registry that a test fills. */
+/** A running agent, rather than a registry that a test fills. */
 const ofAgents = /^(?:test\/e2e|src\/program\/(?:agent|subsystems|documents))\//
 const svcProgram = /(?:^|[/\s])(?:dist\/svc\.cjs|bin\/svc|src\/main\.ts)(?=\s|$)/
 
 /** Answers to requests that a test writes byte by byte: an Exchange. */
 export const rawAnswers = channel('svc.test.raw-answer')
-/** Pages that a test makes of what collectors read. */
+/** Pages that a test renders from the input of collectors. */
 export const hostPages = channel('svc.test.host-page')
 
-/** What was reached since the last call of `take`: `GET /status 200`, `exit 2`, `metric svc_…`, `host node_…`, `log …`. */
+/** Facts reached since the last call of `take`: `GET /status 200`, `exit 2`, `metric svc_…`, `host node_…`, `log …`. */
 export class Reached {
   readonly #facts = new Set<string>()
   readonly #messages: readonly string[]
 
-  /** `messages`: beginnings of lines of the log that are looked for. */
+  /** `messages`: prefixes of log lines to look for. */
   constructor(messages: readonly string[]) {
     this.#messages = messages
     subscribe('http.client.response.finish', this.#onResponse)
@@ -46,7 +46,7 @@ export class Reached {
   readonly #onResponse = (message: unknown): void => {
     const { request, response } = message as Exchange
     const { headers, statusCode } = response
-    // What every answer of svc carries, and of no other server that tests ask.
+    // Headers of every answer of svc, and of no other server used by tests.
     if (headers['cache-control'] !== 'no-store' || headers['x-content-type-options'] !== 'nosniff') return
     const path = request.path.split('?')[0]!
     const type = headers['content-type'] ?? ''
@@ -70,7 +70,7 @@ export class Reached {
 
   readonly #onChild = (message: unknown): void => {
     const child = (message as { process: ChildProcess }).process
-    // Its pipes are made, and its arguments known, after it is announced.
+    // Its pipes and arguments are set after the event.
     queueMicrotask(() => this.#watch(child))
   }
 
@@ -91,7 +91,7 @@ interface Exchange {
   readonly response: IncomingMessage
 }
 
-/** Whether the metrics of the host are served there, rather than the management API. */
+/** Whether this is the endpoint of host metrics, rather than the management API. */
 function isOfHost(path: string, type: string): boolean {
   return (
     /^\/(?:metrics\/description|health|live)$/.test(path) ||
@@ -101,7 +101,7 @@ function isOfHost(path: string, type: string): boolean {
   )
 }
 
-/** Gives what a stream had when it ends. Who reads it sees nothing of that. */
+/** Passes on the content of a stream at its end, invisibly to its reader. */
 function tap(stream: Readable, use: (text: string) => void): void {
   const chunks: (string | Buffer)[] = []
   let length = 0

@@ -1,10 +1,10 @@
-// What a run prints, and the report that it writes.
+// The printed output of a run, and its report.
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs'
 import { loadavg } from 'node:os'
 import { dirname } from 'node:path'
 import { countResults, type FileResult, hasFailed } from './results.ts'
 
-/** A run, as it is written: one JSON document. Times are in milliseconds. */
+/** The report of a run: one JSON document. Times are in milliseconds. */
 export interface Report {
   readonly kind: 'test' | 'soak'
   readonly commit: string
@@ -14,12 +14,12 @@ export interface Report {
   /** ISO 8601. */
   readonly began: string
   readonly wall_ms: number
-  /** Load averages of the host over 15 minutes at the beginning and at the end. */
+  /** Load averages of the host over 15 minutes, at the beginning and at the end. */
   readonly load: readonly [number, number]
   readonly passed: number
   readonly failed: number
   readonly skipped: number
-  /** A test is run once, whatever comes of it. */
+  /** A test is never repeated. */
   readonly retries: 0
   readonly files: readonly FileResult[]
 }
@@ -34,7 +34,7 @@ export function clock(ms: number): string {
   return `${Math.floor(all / 60)}:${String(all % 60).padStart(2, '0')}`
 }
 
-/** A file that failed, with all that is known of it. */
+/** A failed file, with all details. */
 export function failureText({ file, ms, tests, faults, output }: FileResult): string {
   const lines = [`✖ ${file} (${seconds(ms)})`]
   for (const fault of faults) lines.push(indent(fault, '    '))
@@ -44,7 +44,7 @@ export function failureText({ file, ms, tests, faults, output }: FileResult): st
   return lines.join('\n')
 }
 
-/** A file that passed, with its tests. */
+/** A passed file, with its tests. */
 export function passText({ file, ms, cpu_ms, tests }: FileResult): string {
   const lines = tests.map(({ name, ms, result, reason }) =>
     result === 'skipped' ? `  - ${name}: skipped: ${reason}` : `  ✔ ${name} (${ms} ms)`,
@@ -52,7 +52,7 @@ export function passText({ file, ms, cpu_ms, tests }: FileResult): string {
   return [`✔ ${file} (${seconds(ms)}, ${seconds(cpu_ms)} of CPU)`, ...lines].join('\n')
 }
 
-/** The end of a run: counts, why tests were skipped, and what took longest. */
+/** The summary of a run: counts, reasons for skipped tests, and the slowest ones. */
 export function summaryText(report: Report): string {
   const { files, passed, failed, skipped, wall_ms } = report
   const lines: string[] = []

@@ -1,4 +1,4 @@
-// What came of test files.
+// Results of test files.
 import type { Result } from './events.ts'
 
 export interface TestResult {
@@ -12,18 +12,18 @@ export interface TestResult {
 export interface FileResult {
   readonly file: string
   readonly ms: number
-  /** Processor time, with that of the children that its process waited for. */
+  /** Processor time, including children that its process waited for. */
   readonly cpu_ms: number
   readonly tests: readonly TestResult[]
-  /** Why the file failed beside its tests: it cannot be loaded, crashed, hung, or left something behind. */
+  /** Why the file failed apart from its tests: it cannot be loaded, crashed, hung, or left something behind. */
   readonly faults: readonly string[]
-  /** Of a file that failed: the end of what its process printed. */
+  /** If the file failed: the end of its process's output. */
   readonly output: string
-  /** What of svc it reached: reached.ts. */
+  /** Facts of svc that it reached: reached.ts. */
   readonly reached: readonly string[]
 }
 
-/** What is known of a file that is under way. */
+/** State of a running file. */
 export interface FileRecord {
   tests: readonly TestResult[]
   readonly faults: string[]
@@ -31,7 +31,7 @@ export interface FileRecord {
   ms?: number
   cpuMs: number
   reached: readonly string[]
-  /** Whether nothing of it goes on in the process. */
+  /** Whether nothing of it is running in the process any more. */
   ended: boolean
 }
 

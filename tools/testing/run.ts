@@ -1,4 +1,4 @@
-// Runs tests, and says what came of them. Called by tools/test.
+// Runs tests and reports the results. Called by tools/test.
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { loadavg, tmpdir } from 'node:os'
@@ -20,7 +20,7 @@ import { SoakProgress } from './soak-progress.ts'
 const root = resolve(import.meta.dirname, '../..')
 const progressMs = 60_000
 const options = readOptions()
-/** Files that somebody named are shown with all that they print. */
+/** Named files are shown with all of their output. */
 const named = options.files.length > 0
 
 function chosenTests(graph: ImportGraph): readonly string[] {
@@ -30,13 +30,13 @@ function chosenTests(graph: ImportGraph): readonly string[] {
   return options.soak ? soakTests(since, graph) : since
 }
 
-/** The file at a path, or all below a folder. Throws where there is none. */
+/** The file at a path, or all below a folder. Throws if there is none. */
 function testsAt(path: string, all: readonly string[]): readonly string[] {
   const file = relative(root, path)
   if (!existsSync(path)) throw new Error(`${file}: no such file`)
   if (file.endsWith('.test.ts')) return [file]
   const below = all.filter(each => each.startsWith(`${file}/`))
-  if (below.length === 0) throw new Error(`${file}: no test file: its name ends in .test.ts`)
+  if (below.length === 0) throw new Error(`${file}: not a test file (*.test.ts)`)
   return below
 }
 
@@ -53,7 +53,7 @@ function environment({ owns }: Group, slot: number, coverage: NodeJS.ProcessEnv)
   }
 }
 
-/** A part of the ports below those that the kernel gives to whoever asks for any (ip_local_port_range). */
+/** A range of ports below those that the kernel assigns (ip_local_port_range). */
 function portsOf(slot: number): string {
   const [first, count] = [28_100, Math.floor(4600 / options.atOnce)]
   return `${first + slot * count}-${first + (slot + 1) * count - 1}`
@@ -87,7 +87,7 @@ async function main(): Promise<number> {
     if (hasFailed(result)) console.log(failureText(result))
     else if (named) console.log(passText(result))
   }
-  // A part of the tests leaves the report of all alone.
+  // A partial run does not overwrite the full report.
   const path = options.soak ? 'build/soak/report.json' : 'build/test/report.json'
   const reported = !named && !isPart && (progress !== undefined || !options.soak)
   if (reported) rmSync(path, { force: true })

@@ -1,4 +1,4 @@
-// Runs groups of test files, as many at a time as they allow.
+// Runs groups of test files, as many in parallel as they allow.
 import { GroupProcess, type ProcessOptions } from './group-process.ts'
 import { type Owns, together } from './owns.ts'
 
@@ -9,8 +9,8 @@ export interface Group {
 }
 
 /**
- * Runs all groups, the first ones first, and resolves when the last one has ended. Files behind one that ends their
- * process are run by another. After `stop` nothing is begun.
+ * Runs all groups in order, and resolves when the last one has ended. If a file ends its process, another runs the
+ * rest. After `stop` nothing is started.
  */
 export async function schedule(
   groups: readonly Group[],
@@ -20,7 +20,7 @@ export async function schedule(
 ): Promise<void> {
   const waiting = [...groups]
   const underWay = new Map<Group, Promise<void>>()
-  /** One for each group that can be under way, by which they share what is numbered. */
+  /** One for each parallel group, to divide numbered resources. */
   const slots = Array.from({ length: atOnce }, (_, slot) => slot)
   const run = async (group: Group): Promise<void> => {
     const slot = slots.shift()!
@@ -30,8 +30,8 @@ export async function schedule(
     if (files.length > 0) waiting.unshift({ ...group, files })
   }
   while (underWay.size > 0 || (waiting.length > 0 && !stop.aborted)) {
-    const fits = (group: Group) => [...underWay.keys()].every(other => together(group.owns, other.owns))
-    const at = underWay.size < atOnce && !stop.aborted ? waiting.findIndex(fits) : -1
+    const canStart = (group: Group) => [...underWay.keys()].every(other => together(group.owns, other.owns))
+    const at = underWay.size < atOnce && !stop.aborted ? waiting.findIndex(canStart) : -1
     if (at >= 0) {
       const [group] = waiting.splice(at, 1)
       underWay.set(group!, run(group!))

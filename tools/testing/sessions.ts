@@ -1,18 +1,18 @@
-// Processes of a session (setsid(2)), or with a variable in their environment: a worker's own and all that it started,
-// also where that began a session of its own.
+// Processes of a session (setsid(2)), or with a variable in their environment: a worker and its descendants, even in a
+// session of their own.
 import { spawn } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface Members {
-  /** Undefined: of none. */
+  /** Undefined: by variable only. */
   readonly session?: number
-  /** How a variable in their environment begins: `NAME=VALUE`, or less of it. */
+  /** Prefix of a variable in their environment: `NAME=VALUE`, or less of it. */
   readonly variable?: string
 }
 
-/** Those that live, by pid, with their command lines. */
+/** Living ones by PID, with their command lines. */
 function living({ session, variable }: Members): Map<number, string> {
   const found = new Map<number, string>()
   for (const name of readdirSync('/proc')) {
@@ -45,19 +45,19 @@ export function endSession(members: Members): void {
 }
 
 /**
- * Starts a process that ends others, by a variable in their environment, when this one ends, however it ends. Call what it
- * returns when none of them is left: it ends the watchdog.
+ * Starts a process that kills others, identified by a variable in their environment, when this one ends for any reason.
+ * Call the returned function when none of them is left: it ends the watchdog.
  */
 export function startWatchdog(variable: string): () => void {
   const watchdog = spawn(process.execPath, [join(import.meta.dirname, 'watchdog.ts'), variable], {
     stdio: ['pipe', 'ignore', 'ignore'],
-    detached: true, // what ends this program from a terminal leaves it
+    detached: true, // a signal from the terminal does not reach it
   })
   watchdog.unref()
   return () => watchdog.stdin.end()
 }
 
-/** Waits for a session's end for at most `mostMs`, ends what is left then, and returns its command lines. */
+/** Waits for a session's end for at most `mostMs`, kills what is left, and returns its command lines. */
 export async function sessionEnds(members: Members, mostMs: number): Promise<string[]> {
   const end = Date.now() + mostMs
   let left = living(members)

@@ -1,8 +1,7 @@
-// Which test files a change can touch: rather too many than too few.
-//
-// A file depends on what it imports. Tests, their helpers and tools also depend on every file and folder that their text
-// names, as they start programs, bundle sources and read pages by path. What reads files that no text names says so in a
-// line among the first ten of a test or of a helper, and every change selects it:
+// Which test files a change can affect: rather too many than too few. A file depends on its imports. Tests, their
+// helpers and tools also depend on every file and folder named in their text, because they start programs, bundle sources
+// and read pages by path. A test or helper that reads files without naming them declares it in a line among its first ten,
+// and every change selects it:
 //
 //   // reads: the tree
 import { posix } from 'node:path'
@@ -10,23 +9,25 @@ import { programs } from '../bundle-options.ts'
 import { git, gitPaths, treeFiles, unknownFiles } from '../git.ts'
 import { type ImportGraph, KnownPaths, namedPaths } from '../imports.ts'
 
-/** What every test depends on. */
+/** Dependencies of every test. */
 const everything =
   /^(?:package(?:-lock)?\.json|\.npmrc|biome\.json|(?:.*\/)?tsconfig[^/]*\.json|tools\/(?:setup|test|testing\/.*|imports\.ts|git\.ts|bundle.*))$/
-/** What programs in the kernel and the addon are made of: tests that reach them load both. */
+/** Sources of the programs in the kernel and the addon: tests that reach them load both. */
 const native = /^(?:bpf|native)\//
 const isCode = /^[^.]*$|\.(?:[cm]?[jt]s|tsx|sh|py|c|h)$/
-/** Whose text names what it needs, beside its imports. */
+/** Files whose text names what they need, besides imports. */
 const namesFiles = /^(?:test|tools|bench|bin|bpf|native)\/|\.test\.tsx?$/
 const isSource = /\.tsx?$/
 /** What tools/setup bundles into dist/. */
 const built = programs.map(([entry]) => entry)
-/** Paths of the live page, without what it asks for. */
+/** Paths of the live page, without its API. */
 const page = /^(?:dist|(?:dist\/)?ui(?!\/api)(?:\/.*)?)$/
 const builtPage = ['ui/main.tsx', 'ui/index.html']
 
-/** Files that differ between a commit and the working tree: both names of one that was renamed, and those that git does
- * not know yet. Throws: no such commit. */
+/**
+ * Files that differ between a commit and the working tree: both names of a renamed one, and untracked ones. Throws: no
+ * such commit.
+ */
 export function changedSince(commit: string, root: string = process.cwd()): string[] {
   if (git('-C', root, 'rev-parse', '--verify', '--quiet', '--end-of-options', `${commit}^{commit}`) === '')
     throw new Error(`--since ${commit}: git knows no such commit; give one that \`git log\` shows`)
@@ -34,12 +35,12 @@ export function changedSince(commit: string, root: string = process.cwd()): stri
   return [...new Set([...changed, ...unknownFiles(root)])]
 }
 
-/** Those of `tests` that a change can touch. */
+/** Those of `tests` that a change can affect. */
 export function touched(tests: readonly string[], changed: readonly string[], graph: ImportGraph): string[] {
   if (changed.length === 0) return []
   if (changed.some(file => everything.test(file))) return [...tests]
   const known = new KnownPaths([...treeFiles(graph.root), ...changed])
-  const users = new Map<string, string[]>() // file → those that need it
+  const users = new Map<string, string[]>() // file → files that need it
   const missing: string[] = []
   const all = new Set(tests)
   for (const file of all)
@@ -55,15 +56,15 @@ export function touched(tests: readonly string[], changed: readonly string[], gr
   return tests.filter(test => reached.has(test) || readers(test, graph).length > 0)
 }
 
-/** Faults of a test: it reads the whole tree, itself or by a helper, and does not say so. */
+/** Faults of a test: it reads the whole tree, itself or by a helper, without declaring it. */
 export function treeFaults(test: string, graph: ImportGraph): string[] {
   if (saysTree(graph.text(test))) return []
   return readers(test, graph).map(
-    file => `${test}: reads the tree in ${file} and does not say so: add "// reads: the tree"`,
+    file => `${test}: reads the tree in ${file} without declaring it: add "// reads: the tree"`,
   )
 }
 
-/** Whoever of a test and its helpers reads the whole tree. What stands behind `...` limits what git lists. */
+/** Files among a test and its helpers that read the whole tree. Arguments after `...` restrict git's list. */
 function readers(test: string, graph: ImportGraph): string[] {
   const lists = /\btreeFiles\((?![^)]*\.\.\.)|'ls-files'/
   const walks =
@@ -79,7 +80,7 @@ function saysTree(text: string): boolean {
   return /^\/\/ reads: the tree$/m.test(text.split('\n', 10).join('\n'))
 }
 
-/** What a file needs: by its imports, and by the paths in its text. */
+/** Dependencies of a file: its imports, and the paths in its text. */
 function needsOf(file: string, graph: ImportGraph, known: KnownPaths): ReadonlySet<string> {
   if (!isCode.test(posix.basename(file)) || everything.test(file)) return new Set()
   const needs = new Set(graph.direct(file))
@@ -89,7 +90,7 @@ function needsOf(file: string, graph: ImportGraph, known: KnownPaths): ReadonlyS
   if (file === 'src/kernel/native.ts') addAll(known.matching(native))
   const text = graph.text(file)
   if (!namesFiles.test(file)) {
-    // A source starts threads and processes that lie beside it.
+    // A source starts threads and processes from files beside it.
     for (const [, path] of text.matchAll(/['"`]([\w@./-]+\.tsx?)['"`]/g)) addAll(known.exact(path!, file))
     return needs
   }

@@ -1,4 +1,4 @@
-// Results of a soak in a file, as they come: a soak that was interrupted continues after them.
+// Results of a soak in a file, written as they arrive: an interrupted soak continues from them.
 import { createHash } from 'node:crypto'
 import {
   appendFileSync,
@@ -17,17 +17,17 @@ import type { FileResult } from './results.ts'
 type Line = { tree: string } | { beganMs: number } | { atMs: number; result: FileResult }
 
 export interface SoakProgressOptions {
-  /** Whether what was done before is done again. */
+  /** Whether to repeat what was done before. */
   readonly fresh: boolean
   readonly path?: string
-  /** What the tree holds: the same text for the same files. */
+  /** State of the tree: the same text for the same files. */
   readonly tree?: string
 }
 
 export class SoakProgress {
   /** Results of earlier parts. */
   readonly results: FileResult[] = []
-  /** What earlier parts took. */
+  /** Duration of earlier parts. */
   readonly spentMs: number = 0
 
   readonly #path: string
@@ -37,7 +37,7 @@ export class SoakProgress {
     this.#path = path
     const [head, ...rest] = anew ? [] : readLines(path)
     if (head !== undefined && 'tree' in head && head.tree === tree) {
-      // Without a line that was cut off.
+      // Drops a truncated line.
       writeFileSync(path, [head, ...rest].map(line => `${JSON.stringify(line)}\n`).join(''), { flush: true })
       let beganMs = 0
       let atMs = 0
@@ -63,7 +63,7 @@ export class SoakProgress {
     this.#write({ atMs: Date.now(), result })
   }
 
-  /** All files have results: the next soak begins anew. */
+  /** All files have results: the next soak starts from the beginning. */
   end(): void {
     rmSync(this.#path)
   }
@@ -73,7 +73,7 @@ export class SoakProgress {
   }
 }
 
-/** The lines up to the first that cannot be read: an interruption may have cut the last one off. */
+/** The lines up to the first unreadable one: an interruption may have truncated the last. */
 function readLines(path: string): Line[] {
   const lines: Line[] = []
   if (!existsSync(path)) return lines

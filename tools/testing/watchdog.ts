@@ -1,5 +1,5 @@
-// Ends what a runner of tests or benchmarks started when the runner itself was killed. Argument: how the variable begins
-// that all of it has in its environment. Standard input is a pipe from the runner, which ends with it.
+// Kills what a runner of tests or benchmarks started if the runner itself was killed. Argument: prefix of the
+// environment variable that identifies all of it. Standard input is a pipe from the runner, which ends with it.
 import { endSession } from './sessions.ts'
 
 const variable = process.argv[2]!

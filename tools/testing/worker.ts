@@ -1,4 +1,4 @@
-// Runs test files in this process, one after the other, each as a suite of its own, and looks at what each left behind.
+// Runs test files in this process, one after the other, each as a suite of its own, and checks what each left behind.
 // Arguments: the files. Reports through events.ts.
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
@@ -9,13 +9,13 @@ import { starts } from '../troubleshooting-texts.ts'
 import { say } from './events.ts'
 import { Reached } from './reached.ts'
 
-/** What handles that were closed may take to be gone. */
+/** Time for closed handles to disappear. */
 const patienceMs = 3000
 const mostIdleSeconds = 10
 
 /**
- * What keeps the event loop running, by kind. A socket is listed as long as it is not collected, also where nothing is
- * read from it any more: one that does keep the loop running is seen at the end of the process.
+ * What keeps the event loop running, by kind. A socket is listed until it is collected, even if nothing reads from it
+ * any more: one that does keep the loop running shows at the end of the process.
  */
 function openHandles(): string[] {
   return process
@@ -23,13 +23,13 @@ function openHandles(): string[] {
     .filter(kind => !/^(?:TTYWrap|FSReq|Immediate|TCPSocketWrap|PipeWrap)/.test(kind))
 }
 
-/** Processor time of this process and of its children that have ended, in ms (proc_pid_stat(5), fields 14 to 17). */
+/** Processor time of this process and of its ended children, in ms (proc_pid_stat(5), fields 14 to 17). */
 function cpuMs(): number {
   const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1]!.split(' ')
   return 10 * fields.slice(11, 15).reduce((sum, ticks) => sum + Number(ticks), 0)
 }
 
-/** What tests replace, by name. */
+/** Globals that tests replace, by name. */
 const replaceable: Readonly<Record<string, () => unknown>> = {
   fetch: () => fetch,
   setTimeout: () => setTimeout,
@@ -45,7 +45,7 @@ const replaceable: Readonly<Record<string, () => unknown>> = {
   'process.stdout.write': () => process.stdout.write,
   'process.stderr.write': () => process.stderr.write,
 }
-/** Of these the runtime's own come with the first test: they must stay. */
+/** The runtime adds its own listeners of these with the first test: they must stay. */
 const ofRuntime = ['uncaughtException', 'unhandledRejection'] as const
 const ofTests = ['warning', 'SIGTERM', 'SIGINT', 'SIGHUP'] as const
 
@@ -67,7 +67,7 @@ function surroundings(): Surroundings {
   }
 }
 
-/** What of `now` was not in `before`. */
+/** Items of `now` missing from `before`. */
 function added(before: readonly string[], now: readonly string[]): string[] {
   const rest = [...before]
   return now.filter(kind => {
@@ -104,7 +104,8 @@ async function leftBehind(before: Surroundings): Promise<string[]> {
 const files = process.argv.slice(2)
 const reached = new Reached(starts.map(([message]) => message))
 let leaking = false
-// Tests wait for children and timers that keep no loop running. Where nothing is open for long, nothing comes any more.
+// Tests may wait for children and timers that do not keep the loop running. If nothing is open for long, nothing more
+// will happen.
 let idleSeconds = 0
 const running = setInterval(() => {
   const others = process.getActiveResourcesInfo().filter(kind => !/^(?:TTY|Pipe)Wrap$/.test(kind)).length - 1

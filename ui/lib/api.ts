@@ -1,22 +1,22 @@
-// Asking the agent: documents, and documents that go on line by line.
+// Requests to the agent: documents, read once or followed line by line.
 
 import { signal } from '@preact/signals'
 import { store, stored } from './stored.ts'
 
 const tokenKey = 'svc-token'
 
-/** Why the agent does not answer us; '' while it does. `token`: it wants one. */
+/** Why the agent denies access; '' if it does not. `token`: it requires one. */
 export const denied = signal<'' | 'token' | 'forbidden'>('')
 /** The agent's message. */
 export const deniedWhy = signal('')
 
-/** Kept for this tab alone. */
+/** Stored for this tab only. */
 export function setToken(token: string): void {
   store('sessionStorage', tokenKey, token)
   denied.value = ''
 }
 
-/** One was given in this tab. */
+/** Whether a token was given in this tab. */
 export function hasToken(): boolean {
   return stored('sessionStorage', tokenKey) !== null
 }
@@ -70,7 +70,7 @@ async function exchange(key: string): Promise<void> {
     if (response.ok) denied.value = ''
     else refusedLink.value = ((await response.json().catch(() => ({}))) as { message?: string }).message ?? ''
   } catch {
-    // The agent does not answer, which every document will say.
+    // The agent does not answer, as every document will report.
   }
 }
 
@@ -93,7 +93,7 @@ async function ask(path: string, signal: AbortSignal, method = 'GET', body?: obj
   if (response.ok) return response
   const said = (await response.json().catch(() => ({}))) as { message?: string }
   const message = said.message ?? `the agent answered with status ${response.status}`
-  // Elsewhere, as for a reload that is switched off, it concerns that alone.
+  // For other paths, such as a reload while reloading is off, the error concerns only that request.
   if ((response.status === 401 || response.status === 403) && path.startsWith('/ui/api/')) {
     deniedWhy.value = message
     denied.value = response.status === 401 ? 'token' : 'forbidden'
@@ -101,13 +101,13 @@ async function ask(path: string, signal: AbortSignal, method = 'GET', body?: obj
   throw new ApiError(response.status, message)
 }
 
-/** Reads a document. Rejects with an `Error` in words. */
+/** Reads a document. Rejects with a readable `Error`. */
 export async function read<T>(path: string, signal: AbortSignal): Promise<T> {
   const response = await ask(path, signal)
   return (await response.json()) as T
 }
 
-/** Posts a request. Rejects with an `Error` in words. */
+/** Posts a request. Rejects with a readable `Error`. */
 export async function post<T>(
   path: string,
   body?: object,
@@ -117,7 +117,7 @@ export async function post<T>(
   return (await response.json()) as T
 }
 
-/** Reads a text. Rejects with an `Error` in words. */
+/** Reads a text. Rejects with a readable `Error`. */
 export async function readText(path: string): Promise<string> {
   return (await ask(path, new AbortController().signal)).text()
 }

@@ -15,7 +15,7 @@ export function nameColour(name: string): string {
   return seriesColour((hash >>> 0) % (series - 1))
 }
 
-/** The current value of a role, as `rgb(…)`: canvases know no variables. */
+/** The current value of a role, as `rgb(…)`: canvases do not support CSS variables. */
 export function computed(colour: string): string {
   probe.style.color = colour
   document.documentElement.append(probe)

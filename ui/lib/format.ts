@@ -1,9 +1,9 @@
-// Numbers and times as people read them.
+// Formats numbers and times for display.
 
 const prefixes = ['', 'k', 'M', 'G', 'T', 'P']
 const binary = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
 
-/** Three digits that count: `1.23`, `12.3`, `123`. */
+/** Three significant digits: `1.23`, `12.3`, `123`. */
 function digits(value: number): string {
   const size = Math.abs(value)
   if (size === 0) return '0'
@@ -49,7 +49,7 @@ export function duration(ms: number | null | undefined): string {
   return twoUnits(Math.floor(ms / 60_000), 'h', 'min')
 }
 
-/** `5 min`, `5 min 12 s`: `count` is in the smaller unit, 60 of which are one of the larger. */
+/** `5 min`, `5 min 12 s`: `count` is in the smaller unit, a 60th of the larger. */
 function twoUnits(count: number, larger: string, smaller: string): string {
   const rest = count % 60
   return `${(count - rest) / 60} ${larger}${rest === 0 ? '' : ` ${rest} ${smaller}`}`
@@ -59,7 +59,7 @@ export function percent(value: number | null | undefined): string {
   return value == null || Number.isNaN(value) ? '–' : `${digits(value)} %`
 }
 
-/** A value with its UCUM unit, as documents name it. */
+/** A value with its UCUM unit, as in documents. */
 export function withUnit(value: number | null | undefined, unit: string): string {
   if (value == null || Number.isNaN(value)) return '–'
   switch (unit) {

@@ -1,4 +1,4 @@
-// The host at a glance: one stream for all pages, which the frame of the page reads too.
+// Overview of the host: one stream for all pages and the frame of the page.
 
 import { computed, signal } from '@preact/signals'
 import type { OverviewLine } from '../../src/view/api/ui/documents.ts'
@@ -11,11 +11,11 @@ type Tick = Extract<OverviewLine, { kind: 'tick' }>
 
 export interface Overview {
   readonly start: Start
-  /** Undefined until the first second is over. */
+  /** Undefined during the first second. */
   readonly tick: Tick | undefined
-  /** Times of the values, in seconds since the Unix epoch, as charts want them. */
+  /** Times of the values, in seconds since the Unix epoch, as charts need them. */
   readonly times: readonly number[]
-  /** Values by series, as many as `times`. */
+  /** Values by series, as long as `times`. */
   readonly values: readonly (readonly (number | null)[])[]
 }
 
@@ -24,27 +24,27 @@ export const defaultSeconds = 300
 /** Limits of the API. */
 const leastSeconds = 10
 const mostSeconds = 86_400
-/** It has something to say each second. */
+/** The overview has a line each second. */
 const quietMs = 10_000
 
 export const overview = signal<Overview | undefined>(undefined)
 /** Why there is no overview; '' if there is one, or one is loading. */
 export const overviewError = signal('')
 
-/** Seconds that pages look back: `w` of the URL. */
+/** Time window of pages in seconds: `w` of the URL. */
 export const windowSeconds = computed(() => {
   const asked = Math.round(Number(parameter('w')))
   return asked > 0 ? Math.max(leastSeconds, Math.min(mostSeconds, asked)) : defaultSeconds
 })
 
-/** Why nothing of this host is seen, where that is by its mode; else ''. */
+/** Why this host is not observed, if because of the agent's mode; otherwise ''. */
 export const unobserving = computed(() =>
   overview.value?.start.host.mode === 'collector'
     ? 'In mode collector, svc observes nothing on its host: set mode: agent, and restart svc.'
     : '',
 )
 
-/** Follows it; for the frame of the page alone. */
+/** Follows it; only for the frame of the page. */
 export function useOverview(): void {
   const { value, error } = useLive<OverviewLine, Overview | undefined>(
     apiUrl('overview', { seconds: windowSeconds.value }),

@@ -17,9 +17,9 @@ export interface Reading<T> {
   readonly state: 'loading' | 'live' | 'error'
   /** The last document, which stays while a reading fails. */
   readonly value: T | undefined
-  /** In words; '' while all is well. */
+  /** Error message; '' if there is none. */
   readonly error: string
-  /** 404: there is no such thing. */
+  /** 404: it does not exist. */
   readonly missing: boolean
 }
 
@@ -81,7 +81,7 @@ export function useLive<Line, T = Line>(
   return reading.value
 }
 
-/** Aborts once there was silence for as long. */
+/** Aborts after a period of silence. */
 class Quiet {
   readonly #controller = new AbortController()
   readonly #ms: number
@@ -96,7 +96,7 @@ class Quiet {
     return this.#controller.signal
   }
 
-  /** From now on. */
+  /** Starts the period. */
   begin(): void {
     this.end()
     if (Number.isFinite(this.#ms)) this.#timer = setTimeout(() => this.#controller.abort(), this.#ms)

@@ -1,4 +1,4 @@
-// Where we are: the path and query of the URL, so that every view has one and the back button works.
+// The location: path and query of the URL, so that every view has a URL and the back button works.
 
 import { computed, signal } from '@preact/signals'
 
@@ -9,10 +9,10 @@ addEventListener('popstate', () => {
   url.value = new URL(location.href)
 })
 
-/** Name of the page; '' where the URL names none. */
+/** Name of the page; '' if the URL has none. */
 export const page = computed(() => url.value.pathname.slice(base.length).split('/')[0] ?? '')
 
-/** A parameter of the URL; `fallback` where it is not there. Read in a component it is followed. */
+/** A parameter of the URL, otherwise `fallback`. Components that read it are updated. */
 export function parameter(name: string, fallback = ''): string {
   return url.value.searchParams.get(name) ?? fallback
 }
@@ -36,7 +36,7 @@ export function go(href: string, { replace = false } = {}): void {
   if (before !== url.value.pathname) scrollTo(0, 0)
 }
 
-/** Sets parameters of the URL, '' removes one. A change that a person types is no step of its own. */
+/** Sets parameters of the URL, '' removes one. While the user types, the history entry is replaced. */
 export function setParameters(
   values: Readonly<Record<string, string | number>>,
   { replace = true } = {},
@@ -58,7 +58,7 @@ export function followLinks(): void {
     if (link?.target !== '' || link.hasAttribute('download')) return
     if (link.origin !== location.origin || !link.pathname.startsWith(base)) return
     if (link.pathname.startsWith(`${base}api/`)) return
-    // A place within this page: the browser brings it into sight, and the focus there.
+    // An anchor in this page: the browser scrolls and moves the focus.
     if (link.hash !== '' && link.pathname === location.pathname && link.search === location.search) return
     event.preventDefault()
     go(`${link.pathname}${link.search}${link.hash}`)

@@ -2,7 +2,10 @@ import { useEffect, useState } from 'preact/hooks'
 
 const restMs = 150
 
-/** A value once it has rested for a moment; at once where `of` is another: for work that each step of a move need not wait for. */
+/**
+ * A value after it has been stable for a moment; immediately if `of` has changed. For work that need not follow each
+ * step of a movement.
+ */
 export function useSettled<T>(value: T, of: unknown): T {
   const [settled, settle] = useState({ value, of })
   useEffect(() => {

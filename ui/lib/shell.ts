@@ -2,7 +2,7 @@
 
 /** Quotes a text as one word of a shell. */
 export function quoted(text: string): string {
-  // A word that begins with a dash would be an option.
+  // A leading dash would make it an option.
   if (/^[\w./:@%+][\w./:@%+=-]*$/.test(text)) return text
   return `${text.startsWith('-') ? '-- ' : ''}'${text.replaceAll("'", "'\\''")}'`
 }

@@ -1,6 +1,6 @@
-// Values that the browser keeps for the user. The page also works if the browser refuses to keep them.
+// Values stored in the browser. The page also works without storage.
 
-/** Kept until the page is closed, where nothing else can. */
+/** Fallback until the page is closed. */
 const here = new Map<string, string>()
 
 export type Place = 'localStorage' | 'sessionStorage'
@@ -13,7 +13,7 @@ export function stored(place: Place, key: string): string | null {
   }
 }
 
-/** '' forgets it. */
+/** '' removes it. */
 export function store(place: Place, key: string, value: string): void {
   try {
     if (value === '') window[place].removeItem(key)

@@ -1,4 +1,4 @@
-// Light and dark: as the system says, or as the person chose.
+// Light and dark: by the system, or by the user's choice.
 
 import { effect, signal } from '@preact/signals'
 import { store, stored } from './stored.ts'
@@ -10,7 +10,7 @@ export const theme = signal<Theme>((stored('localStorage', key) as Theme | null)
 
 const system = matchMedia('(prefers-color-scheme: dark)')
 
-/** Changes whenever colours do: canvases paint again. */
+/** Changes with the colours, so that canvases repaint. */
 export const palette = signal(0)
 system.addEventListener('change', () => palette.value++)
 

@@ -4,14 +4,14 @@ import type { PageId } from '../../src/view/api/ui/pages.ts'
 export interface PageEntry {
   readonly id: PageId
   readonly title: string
-  /** What it shows. */
+  /** Subtitle of the page. */
   readonly subtitle: string
-  /** In the list of pages; others are opened from these. */
+  /** Whether it is in the menu; others are opened from pages. */
   readonly listed: boolean
   load(): Promise<{ readonly default: ComponentType }>
 }
 
-/** The pages. The first is shown where none is named. */
+/** The pages. The first is the default. */
 export const pages: readonly PageEntry[] = [
   {
     id: 'overview',

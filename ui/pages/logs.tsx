@@ -17,7 +17,7 @@ import { HistogramFigure } from './logs/histogram-figure.tsx'
 import { Records } from './logs/records.tsx'
 import { extended, newest, type Tail } from './logs/tail.ts'
 
-/** By the least SeverityNumber of each. */
+/** By lowest SeverityNumber. */
 const levels = [
   ['', 'All'],
   ['5', 'Debug and above'],
@@ -27,7 +27,7 @@ const levels = [
   ['21', 'Fatal'],
 ] as const
 
-/** Records to load first; the limit of the API. */
+/** Records of the first load; the limit of the API. */
 const firstRecords = 1000
 
 export default function LogsPage() {
@@ -161,7 +161,7 @@ function Filters({
   )
 }
 
-/** A filter that came with a link, to be taken off. */
+/** A filter from a link, with a button to remove it. */
 function Without({ names, text }: { readonly names: readonly string[]; readonly text: string }) {
   return (
     <button

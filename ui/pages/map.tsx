@@ -16,7 +16,7 @@ import { Table } from '../parts/table.tsx'
 import { type MapEdge, type MapFilter, type MapNode, type ShownMap, shownMap } from './map/shown.ts'
 
 const mostNodes = 40
-/** Above this an edge or a node counts as failing. */
+/** Error rate from which an edge or a node counts as failing. */
 const badPercent = 1
 
 export default function MapPage() {

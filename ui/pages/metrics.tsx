@@ -14,7 +14,7 @@ import { type Family, FamilyFilter, type Fit, firstOf, type Section } from './me
 import { Metric, valueText } from './metrics/metric.tsx'
 
 const againMs = 10_000
-/** Rows at once; there may be thousands. */
+/** Maximum number of rows; there may be thousands. */
 const mostRows = 300
 
 export default function MetricsPage() {
@@ -48,7 +48,7 @@ export default function MetricsPage() {
   )
 }
 
-/** Changes every few seconds while the page is visible. */
+/** Changes every few seconds while the page is visible, to trigger an update. */
 function useAgain(): number {
   const again = useSignal(0)
   useEffect(() => {
@@ -65,9 +65,9 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
   const q = parameter('q')
   const section = parameter('section')
   const filter = useMemo(() => new FamilyFilter(sections), [sections])
-  const fits = useMemo(() => filter.find(q), [filter, q])
-  const all = count(fits)
-  const wanted = section === '' ? fits : fits.filter(fit => fit.section.name === section)
+  const matches = useMemo(() => filter.find(q), [filter, q])
+  const all = count(matches)
+  const wanted = section === '' ? matches : matches.filter(fit => fit.section.name === section)
   const found = count(wanted)
   const shown = firstOf(wanted, mostRows).filter(({ families }) => families.length > 0)
   const silent = wanted.map(fit => fit.section).filter(({ families }) => families.length === 0)
@@ -80,7 +80,7 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
         </p>
       )}
       <div class="metrics">
-        <Sections fits={fits} all={all} chosen={section} />
+        <Sections matches={matches} all={all} chosen={section} />
         <div class="stack">
           <h2 class="unseen">Results</h2>
           <p class="soft" role="status">
@@ -125,17 +125,17 @@ function Metrics({ document }: { readonly document: MetricsDocument }) {
   )
 }
 
-function count(fits: readonly Fit[]): number {
-  return fits.reduce((sum, { families }) => sum + families.length, 0)
+function count(matches: readonly Fit[]): number {
+  return matches.reduce((sum, { families }) => sum + families.length, 0)
 }
 
-/** Collectors to choose from: a list, or in a narrow window a field. */
+/** Menu of collectors: a list, or a field in a narrow window. */
 function Sections({
-  fits,
+  matches,
   all,
   chosen,
 }: {
-  readonly fits: readonly Fit[]
+  readonly matches: readonly Fit[]
   readonly all: number
   readonly chosen: string
 }) {
@@ -143,12 +143,14 @@ function Sections({
   const entries = [
     { name: '', title: 'All', count: all, fault: '' },
     // Collectors without data come last.
-    ...[...fits.filter(fit => !isSilent(fit)), ...fits.filter(isSilent)].map(({ section, families }) => ({
-      name: section.name,
-      title: section.name,
-      count: families.length,
-      fault: families.length > 0 ? section.fault : '',
-    })),
+    ...[...matches.filter(fit => !isSilent(fit)), ...matches.filter(isSilent)].map(
+      ({ section, families }) => ({
+        name: section.name,
+        title: section.name,
+        count: families.length,
+        fault: families.length > 0 ? section.fault : '',
+      }),
+    ),
   ]
   return (
     <>
@@ -210,7 +212,7 @@ function Families({ fit: { section, families } }: { readonly fit: Fit }) {
   )
 }
 
-/** Why there is nothing of some. */
+/** Why some collectors have no data. */
 function Silent({ sections, isOpen }: { readonly sections: readonly Section[]; readonly isOpen: boolean }) {
   return (
     <details class="card" open={isOpen}>

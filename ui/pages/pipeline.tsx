@@ -96,7 +96,7 @@ function graphNode({ id, kind, name, state, reason, details: facts }: Node): Gra
   }
 }
 
-/** Signals that go the same way are one line. */
+/** Signals with the same route share one line. */
 function together(edges: readonly Edge[]): GraphEdge[] {
   const byWay = new Map<string, Edge[]>()
   for (const edge of edges) {

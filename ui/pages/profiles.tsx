@@ -26,7 +26,7 @@ const titles: Readonly<Record<Kind, string>> = {
   memory: 'Memory, by place of first use',
 }
 
-/** The agent's clock less that of this browser. */
+/** Offset of the agent's clock from the browser's. */
 let clockMs = 0
 effect(() => {
   const at = overview.value?.tick?.at_ms
@@ -159,7 +159,7 @@ function Between({
   const limit = parameter('all') === '1' ? { limit: allNodes } : {}
   const key = JSON.stringify([range, before, limit])
   const asked = useMemo(() => {
-    // Times of the API are counted back from now.
+    // Times of the API are relative to now.
     const now = Date.now() + clockMs
     const back = (ms: number) => Math.max(1, Math.round(now - ms))
     const url = apiUrl('flame', {
@@ -199,7 +199,7 @@ function kindTitle(kind: Kind): string {
   return kinds.find(([id]) => id === kind)![1]
 }
 
-/** As within a sentence. */
+/** Lower case, for use within a sentence. */
 function lowered(title: string): string {
   return title.charAt(0).toLowerCase() + title.slice(1)
 }

@@ -11,25 +11,25 @@ import { Figure } from './figure.tsx'
 export interface ChartSeries {
   readonly label: string
   readonly values: readonly (number | null)[]
-  /** A role, `var(--…)`; by its place where it is left out. */
+  /** A role, `var(--…)`; by index if absent. */
   readonly colour?: string
 }
 
 export interface ChartProps {
   readonly title: string
-  /** As documents name it: `%`, `By/s`, …. */
+  /** As in documents: `%`, `By/s`, …. */
   readonly unit: string
-  /** Seconds since the Unix epoch, rising. */
+  /** Seconds since the Unix epoch, ascending. */
   readonly times: readonly number[]
   readonly series: readonly ChartSeries[]
   /** Stacks the series, as parts of one whole. */
   readonly stacked?: boolean
-  /** Of the axis; from the values where it is left out. */
+  /** Maximum of the axis; from the values if absent. */
   readonly most?: number
-  /** Charts of one name share their cursor. */
+  /** Charts with the same name share their cursor. */
   readonly sync?: string
   readonly heightPx?: number
-  /** A range of time was chosen by dragging; seconds. */
+  /** Called with a range selected by dragging, in seconds. */
   readonly onRange?: (from: number, to: number) => void
 }
 
@@ -86,7 +86,7 @@ function Plot(props: ChartProps) {
     event.preventDefault()
     const at = Math.max(0, Math.min(times.length - 1, (made.cursor.idx ?? times.length - 1) + step))
     made.setCursor({ left: made.valToPos(times[at]!, 'x'), top: 10 })
-    announce(`${time(times[at]! * 1000)}: ${told(props, at)}`)
+    announce(`${time(times[at]! * 1000)}: ${valuesText(props, at)}`)
   }
 
   return (
@@ -94,7 +94,7 @@ function Plot(props: ChartProps) {
       class="chart"
       ref={box}
       style={{ minHeight: `${heightPx}px` }}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keys move its cursor
       tabIndex={0}
       role="img"
       aria-label={`${title}. Arrow keys move the cursor.`}
@@ -103,7 +103,7 @@ function Plot(props: ChartProps) {
   )
 }
 
-function told({ series, unit }: ChartProps, at: number): string {
+function valuesText({ series, unit }: ChartProps, at: number): string {
   return series.map(({ label, values }) => `${label} ${withUnit(values[at], unit)}`).join(', ')
 }
 
@@ -128,7 +128,7 @@ function summaryOf({ times, series, unit, stacked }: ChartProps): string {
   return `${what}: ${withUnit(last, unit)} now, between ${withUnit(lowest, unit)} and ${withUnit(highest, unit)}, ${trend}.`
 }
 
-/** At most so many rows, evenly from the whole. */
+/** Maximum number of rows, spread evenly. */
 const tableRows = 60
 
 function ValuesTable({ title, times, series, unit }: ChartProps) {
@@ -171,8 +171,8 @@ function ValuesTable({ title, times, series, unit }: ChartProps) {
 function dataOf({ times, series, stacked }: ChartProps): uPlot.AlignedData {
   const columns = series.map(({ values }) => values as (number | null)[])
   if (!stacked) return [times as number[], ...columns]
-  // The first series is at the bottom: each band reaches from the sum of the lower ones to its own.
-  // Where nothing is known there is a gap.
+  // The first series is at the bottom: each band reaches from the sum of the lower ones to its own. Unknown values
+  // leave a gap.
   const isKnown = times.map((_, i) => columns.some(column => column[i] != null))
   const sums: (number | null)[][] = []
   for (const column of columns) {
@@ -182,7 +182,7 @@ function dataOf({ times, series, stacked }: ChartProps): uPlot.AlignedData {
   return [times as number[], ...sums]
 }
 
-/** Of `rgb(…)`. */
+/** Makes `rgb(…)` transparent. */
 function faint(colour: string): string {
   return colour.replace('rgb(', 'rgba(').replace(')', ', 0.4)')
 }
@@ -210,7 +210,7 @@ function optionsOf(latest: { readonly current: ChartProps }, width: number): uPl
         label,
         stroke: colours[i]!,
         width: 1.5,
-        // Left to itself it shows them where they are few: one between two gaps is no line.
+        // By default uPlot shows points if there are few: a single value between gaps is not a line.
         points: stacked ? { show: false } : { size: 4 },
         spanGaps: false,
         ...(stacked && i === 0 && { fill: faint(colours[i]!) }),

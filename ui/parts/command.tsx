@@ -1,6 +1,6 @@
 import { Copy } from './copy.tsx'
 
-/** A text to be used elsewhere, a command mostly, with a button that copies it. */
+/** A text to copy, usually a command, with a button. */
 export function Command({ text }: { readonly text: string }) {
   return (
     <span class="command">

@@ -11,7 +11,7 @@ export function Copy({ text, what }: { readonly text: string; readonly what: str
         copied.value = false
       }, 1500)
     } catch {
-      // Not allowed, without TLS for example: the text can be selected.
+      // Not allowed, for example without TLS: the text can be selected.
     }
   }
   return (

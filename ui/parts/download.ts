@@ -1,10 +1,10 @@
-/** Hands a text to the person as a file. */
+/** Downloads a text as a file. */
 export function download(name: string, type: string, text: string): void {
   const url = URL.createObjectURL(new Blob([text], { type }))
   const link = document.createElement('a')
   link.href = url
   link.download = name
   link.click()
-  // It is read when the click is over.
+  // The browser reads it after the click.
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }

@@ -1,4 +1,4 @@
-// A graph from left to right whose nodes can be reached by keys and pressed.
+// A graph from left to right whose nodes are focusable and clickable.
 
 import { useSignal } from '@preact/signals'
 import { useRef } from 'preact/hooks'
@@ -13,7 +13,7 @@ export interface GraphNode {
   /** The full text for screen readers. */
   readonly label: string
   readonly tone?: 'bad' | 'warn' | 'off' | ''
-  /** A role: the stripe at its left. */
+  /** A role: the colour of its left stripe. */
   readonly colour?: string
 }
 
@@ -31,7 +31,7 @@ const gapY = 16
 /** Distance between layers, by the longest label between them. */
 const [leastGapX, mostGapX, characterPx] = [70, 170, 5.6]
 const margin = 12
-/** Characters of a line of a node; longer ones are cut, and whole in its title. */
+/** Longest line of a node in characters; longer ones are cut, with the full text in the title. */
 const lineLength = 24
 
 export function Graph({
@@ -132,7 +132,7 @@ function Edge({
 }: {
   readonly edge: GraphEdge
   readonly layout: Layout
-  /** Others lead to the same node. */
+  /** Other edges lead to the same node. */
   readonly isOneOfMany: boolean
 }) {
   const [a, b] = [layout.places.get(from), layout.places.get(to)]
@@ -147,7 +147,7 @@ function Edge({
     ),
     { left: x2, right: x2, y: y2 },
   ]
-  // Labels are near the end where edges are apart.
+  // Labels are placed near the end where edges are apart.
   const labelled = isOneOfMany ? 1 : stops.length - 1
   const [before, after] = [stops[labelled - 1]!, stops[labelled]!]
   const labelX = (before.right + after.left) / 2
@@ -165,7 +165,7 @@ function Edge({
   )
 }
 
-/** A curve from stop to stop, level where it passes one. `way`: 1 to the right, -1 to the left. */
+/** A curve through all stops, horizontal at each. `way`: 1 to the right, -1 to the left. */
 function pathThrough(stops: readonly Pass[], way: number): string {
   let path = `M${stops[0]!.right} ${stops[0]!.y}`
   for (let i = 1; i < stops.length; i++) {
@@ -176,7 +176,7 @@ function pathThrough(stops: readonly Pass[], way: number): string {
   return path
 }
 
-/** Room for the labels, as far as there is sense in it. */
+/** Space for the labels, within limits. */
 function gapFor(edges: readonly GraphEdge[]): number {
   const longest = edges.reduce((most, { label }) => Math.max(most, label.length), 0)
   return Math.min(mostGapX, Math.max(leastGapX, longest * characterPx + 8))

@@ -18,7 +18,7 @@ export interface Place {
   readonly layer: number
 }
 
-/** Where an edge passes a layer between its ends: level, from its left side to its right one. */
+/** Where an edge crosses a layer between its ends: horizontally, from left to right. */
 export interface Pass {
   readonly left: number
   readonly right: number
@@ -27,7 +27,7 @@ export interface Pass {
 
 export interface Layout {
   readonly places: ReadonlyMap<string, Place>
-  /** Points between the ends of edges that skip layers, by `pairOf`, from the caller's end. */
+  /** Crossings of edges that skip layers, by `pairOf`, from the caller's end. */
   readonly passes: ReadonlyMap<string, readonly Pass[]>
   /** The vertical position of all placed nodes, for the next layout. */
   readonly levels: ReadonlyMap<string, number>
@@ -38,15 +38,15 @@ export interface Layout {
 export interface LayoutOptions {
   readonly gapX: number
   readonly gapY: number
-  /** Nodes that were there keep their order, so that they do not jump. */
+  /** Nodes of this layout keep their order, so that they do not jump. */
   readonly before?: Layout | undefined
 }
 
 const sweeps = 6
-/** Room for an edge that passes a layer, so that it runs behind no node. */
+/** Space for an edge that crosses a layer, so that no node covers it. */
 const passHeight = 10
 
-/** Names the edges between two nodes. */
+/** Key of the edges between two nodes. */
 export function pairOf({ from, to }: LayoutEdge): string {
   return `${from}\n${to}`
 }
@@ -105,7 +105,7 @@ function passOf({ x, y, layer }: Place, columns: readonly number[]): Pass {
   return { left: x, right: x + columns[layer]!, y: y + passHeight / 2 }
 }
 
-/** The edges, turned round where they would close a circle. */
+/** The edges, reversed where they would close a cycle. */
 function withoutCycles(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[]): LayoutEdge[] {
   const out = neighbours(edges, 'from', 'to')
   const state = new Map<string, 'open' | 'done'>()
@@ -133,7 +133,7 @@ function withoutCycles(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[
   return edges.map(({ from, to }) => (back.has(`${from}\n${to}`) ? { from: to, to: from } : { from, to }))
 }
 
-/** Each node is one layer behind the last of its callers. */
+/** Each node is one layer after the last of its callers. */
 function layersOf(nodes: readonly LayoutNode[], edges: readonly LayoutEdge[]): LayoutNode[][] {
   const waits = new Map(nodes.map(({ id }) => [id, 0]))
   for (const { to } of edges) waits.set(to, waits.get(to)! + 1)

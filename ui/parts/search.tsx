@@ -29,7 +29,7 @@ const mostFound = 20
 
 export function Search() {
   const dialog = useRef<HTMLDialogElement>(null)
-  // Before the next key is read: its letter is for the search.
+  // Before the next key is read, which belongs to the search.
   useLayoutEffect(() => {
     const element = dialog.current!
     if (searching.value && !element.open) element.showModal()

@@ -7,7 +7,7 @@ import { Table } from './table.tsx'
 
 type Row = Extract<OverviewLine, { kind: 'tick' }>['services'][number]
 
-/** Above this an error rate is marked. */
+/** Error rate from which it is marked. */
 const badPercent = 5
 
 /** Services with their activity in the last minute, in the given order. */

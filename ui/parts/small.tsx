@@ -1,10 +1,10 @@
-// Small things that all pages use.
+// Small components shared by all pages.
 
 import type { ComponentChildren } from 'preact'
 import { nameColour } from '../lib/colour.ts'
 import { hrefOf } from '../lib/route.ts'
 
-/** The head of a page: its title, what it shows, and its controls. */
+/** The head of a page: title, subtitle and controls. */
 export function Head({
   title,
   subtitle,
@@ -41,7 +41,7 @@ const marks: Readonly<Record<Level, string>> = {
 
 const words: Readonly<Partial<Record<Level, string>>> = { bad: 'critical', warn: 'warning' }
 
-/** A state by sign, word and colour: never by colour alone. */
+/** A state as symbol, word and colour: never colour alone. */
 export function Pill({
   level,
   text = words[level] ?? level,
@@ -56,7 +56,7 @@ export function Pill({
   )
 }
 
-/** A service with its colour, leading to its page. */
+/** A service with its colour, linked to its page. */
 export function ServiceLink({ name }: { readonly name: string }) {
   return (
     <a class="service" href={hrefOf('service', { name })} title={name}>
@@ -92,7 +92,7 @@ export function Spark({
   )
 }
 
-/** A field with its name. */
+/** A field with its label. */
 export function Field({ label, children }: { readonly label: string; readonly children: ComponentChildren }) {
   return (
     // biome-ignore lint/a11y/noLabelWithoutControl: the control is what is given
@@ -103,7 +103,7 @@ export function Field({ label, children }: { readonly label: string; readonly ch
   )
 }
 
-/** One of several, as buttons of which one is pressed. */
+/** A selection from several values, as toggle buttons. */
 export function Choice<V extends string>({
   label,
   values,

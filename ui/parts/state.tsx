@@ -1,4 +1,4 @@
-// Empty, loading and error states: what is coming, why there is nothing, and what to do.
+// Empty, loading and error states: the reason, and what to do.
 
 import type { ComponentChildren } from 'preact'
 import { denied } from '../lib/api.ts'
@@ -53,7 +53,7 @@ export function Failed({
   )
 }
 
-/** Messages of the API begin with a small letter. */
+/** Messages of the API begin in lower case. */
 function sentence(message: string): string {
   return message.charAt(0).toUpperCase() + message.slice(1)
 }

@@ -18,15 +18,15 @@ export interface TableProps<Row> {
   readonly columns: readonly Column<Row>[]
   readonly rows: readonly Row[]
   readonly rowKey: (row: Row) => string | number
-  /** Rows that are shown at most; a sentence says how many are not. */
+  /** Maximum number of rows; a sentence reports the rest. */
   readonly most?: number
-  /** Where there are no rows. */
+  /** Shown if there are no rows. */
   readonly empty?: ComponentChildren
   /** Marks a row. */
   readonly mark?: (row: Row) => 'bad' | 'warn' | 'chosen' | ''
 }
 
-/** Rows are in the given order until a column's head is pressed. */
+/** Rows keep the given order until the user presses a column's head. */
 export function Table<Row>({ caption, columns, rows, rowKey, most = 200, empty, mark }: TableProps<Row>) {
   const by = useSignal(-1)
   const falling = useSignal(true)

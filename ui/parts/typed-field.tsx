@@ -4,10 +4,10 @@ import { parameter, setParameters } from '../lib/route.ts'
 import { Field } from './small.tsx'
 
 const restMs = 250
-/** As the API takes them. */
+/** As accepted by the API. */
 const mostLength = 255
 
-/** A field whose text is a parameter of the URL, once no more is typed. */
+/** A field bound to a parameter of the URL, set when the user stops typing. */
 export function TypedField({
   label,
   name,
@@ -15,14 +15,14 @@ export function TypedField({
 }: {
   readonly label: string
   readonly name: string
-  /** It is a whole number. */
+  /** It must be a whole number. */
   readonly digits?: boolean
 }) {
   const value = parameter(name)
   const typed = useSignal(value)
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined)
   useEffect(() => {
-    // Changed elsewhere: by the back button, or a filter that was taken off.
+    // Changed elsewhere: by the back button, or a removed filter.
     if (timer.current === undefined) typed.value = value
   }, [value])
   useEffect(() => () => clearTimeout(timer.current), [])

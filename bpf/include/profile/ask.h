@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Questions to user space. The process may end soon, so each wakes the reader. */
+/* Questions to user space. The process may end soon, so each one wakes the reader. */
 #pragma once
 #include "maps.h"
 
 #define FILE_AGAIN_NS 1000000000ull
 #define RUNTIME_AGAIN_NS 10000000000ull
 
-/* Whether to ask, as it was not done of late. */
+/* Whether to ask: not done recently. */
 static __always_inline bool is_due(struct asked_key *key, u64 again_ns)
 {
 	u64 now = bpf_ktime_get_ns();

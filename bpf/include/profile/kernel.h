@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Kernel types of the profiler, for CO-RE: names and members as in the kernel, offsets by relocation; and the registers
- * that a performance event's program is given, which are of the ABI (linux/bpf_perf_event.h, asm/ptrace.h). */
+/* Kernel types of the profiler, for CO-RE: names and members as in the kernel, offsets by relocation; and the
+ * registers passed to a perf event program, which are ABI (linux/bpf_perf_event.h, asm/ptrace.h). */
 #pragma once
 #include <linux/bpf.h>
 #include <linux/types.h>
@@ -121,7 +121,7 @@ struct task_struct {
 	char comm[16];
 };
 
-/* The state of a task has been called so since Linux 5.14. */
+/* Name of a task's state since Linux 5.14. */
 struct task_struct___state {
 	unsigned int __state;
 };
@@ -146,11 +146,11 @@ struct pt_regs {
 
 #pragma clang attribute pop
 
-/* include/linux/sched.h. Threads of the kernel, and those that it starts for a process (io_uring, vhost): they have its
- * memory, and no registers of user space. */
+/* include/linux/sched.h. Kernel threads, and those that the kernel starts for a process (io_uring, vhost): they
+ * share its memory, and have no user registers. */
 enum { PF_IO_WORKER = 0x10, PF_KTHREAD = 0x200000 };
 #ifdef OLD_KERNEL
-enum { PF_USER_WORKER = 0 }; /* since Linux 6.4; before, this bit said something else */
+enum { PF_USER_WORKER = 0 }; /* since Linux 6.4; before, this bit had another meaning */
 #else
 enum { PF_USER_WORKER = 0x4000 };
 #endif
@@ -161,7 +161,7 @@ enum { EEXIST = 17 };
 #define PC_MEMBER ip
 #define SP_MEMBER sp
 #define FP_MEMBER bp
-/* Addresses of the kernel are those with the highest bit. */
+/* Kernel addresses have the highest bit set. */
 #define IN_KERNEL(registers) (PC(registers) >> 63)
 #define RETURN_ADDRESS(word) (word)
 #elif defined(__TARGET_ARCH_arm64)
@@ -169,7 +169,7 @@ enum { EEXIST = 17 };
 #define SP_MEMBER sp
 #define FP_MEMBER regs[29]
 #define IN_KERNEL(registers) (PC(registers) >> 63)
-/* Without its pointer authentication code. */
+/* Without pointer authentication code. */
 #define RETURN_ADDRESS(word) ((word) & 0xffffffffffffull)
 #endif
 #define PC(registers) ((registers)->PC_MEMBER)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What the profiler shares with user space: tables, keys, counts and records. src/foundation/model/unwind-table.ts and
- * src/foundation/model/raw-stack.ts have the same numbers. */
+/* Data that the profiler shares with user space: tables, keys, counts and records. The same numbers are in
+ * src/foundation/model/unwind-table.ts and src/foundation/model/raw-stack.ts. */
 #pragma once
 #include "kernel.h"
 
@@ -10,7 +10,7 @@
 #define RULES 4096u
 #define FILES 4096u
 
-/* Names of stacks have so many bits: whole numbers of JavaScript. */
+/* Bits of a stack's hash: whole numbers in JavaScript. */
 #define HASH_MASK ((1ull << 53) - 1)
 #define ADDRESS_MASK ((1ull << 48) - 1)
 
@@ -36,7 +36,7 @@ struct svc_unwind_rule {
 	s32 cfa_offset;
 };
 
-/* `pages` counts those that code may be in; one more number ends the last. Page numbers count rows of the whole table. */
+/* `pages` counts pages with code; one additional number ends the last. Page numbers count rows of the whole table. */
 struct svc_unwind_file {
 	u32 first_page;
 	u32 pages;
@@ -46,11 +46,10 @@ struct svc_unwind_file {
 	u32 used; /* set here, cleared by user space */
 };
 
-/* `address`: not a file of code but just-in-time memory that happens to have an inode; frames are told as addresses. */
+/* `address`: just-in-time memory that has an inode, rather than a file with code; frames are reported as addresses. */
 enum svc_runtime { svc_runtime_none, svc_runtime_v8, svc_runtime_cpython, svc_runtime_address = 255 };
 
-/* 0, 0, 0: the vDSO, which every process has. The number of a deleted file is given to the next one, with another
- * generation. */
+/* 0, 0, 0: the vDSO, in every process. The number of a deleted file is reused with another generation. */
 struct svc_inode {
 	u64 inode;
 	u32 dev;
@@ -69,7 +68,7 @@ enum svc_stack_end {
 };
 #define STACK_ENDS 8
 
-/* The highest 16 bits of a frame, where they are no file's id. */
+/* The highest 16 bits of a frame, unless they are a file's id. */
 enum svc_frame_space {
 	svc_frame_space_address = 0,
 	svc_frame_space_cpython = 0xfffd,
@@ -79,7 +78,7 @@ enum svc_frame_space {
 enum svc_sample_kind { svc_sample_kind_cpu, svc_sample_kind_memory, svc_sample_kind_off_cpu };
 #define SAMPLE_KINDS 3
 
-/* How frames of a runtime are read in one process, while its memory is the one that `mm` names. */
+/* How to read frames of a runtime in one process, while its memory is the one in `mm`. */
 struct svc_profile_process {
 	u64 mm;
 	u64 python_runtime; /* 0: none */
@@ -100,7 +99,7 @@ enum svc_stack_record_kind {
 	svc_stack_record_kind_runtime,
 };
 
-/* Only so many frames of it are there as it counts: `frames`, then `inner`. */
+/* Contains only as many frames as it counts: `frames`, then `inner`. */
 struct svc_stack_record {
 	u32 kind;
 	u32 pid;
@@ -147,7 +146,7 @@ struct svc_count {
 	u64 value;
 };
 
-/* Keep the types in BTF. */
+/* Keeps the types in BTF. */
 const enum svc_unwind_cfa *unused_cfa __attribute__((unused));
 const enum svc_unwind_rbp *unused_rbp __attribute__((unused));
 const enum svc_runtime *unused_runtime __attribute__((unused));

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Which mapping of the process an address is in, and of which file. `bpf_find_vma` answers once per interrupt only, so
- * the tree of mappings is read as it lies in memory: lib/maple_tree.c since Linux 6.1, lib/rbtree.c before. */
+/* Finds the mapping and file of an address in the process. `bpf_find_vma` works only once per interrupt, so the tree
+ * of mappings is read from memory: lib/maple_tree.c since Linux 6.1, lib/rbtree.c before. */
 #pragma once
 #include "maps.h"
 #include "ask.h"
 
-/* A member of the mapping that was read into `node`. */
+/* A member of the mapping in `node`. */
 #define OF_VMA(w, member) ((w)->node[bpf_core_field_offset(struct vm_area_struct, member) / 8 & 31])
 
 static __always_inline bool read_vma(struct walk *w)
 {
-	/* One read for all, up to the member that stands last. */
+	/* One read up to the last member. */
 	u64 size = bpf_core_field_offset(struct vm_area_struct, vm_file) + 8;
 	return size <= sizeof(w->node) && !bpf_probe_read_kernel(w->node, size, (void *)w->vma);
 }
 
 #ifdef OLD_KERNEL
-#define LEVELS 40 /* of a balanced tree of 65,530 mappings (vm.max_map_count) there are 32 */
+#define LEVELS 40 /* a balanced tree of 65,530 mappings (vm.max_map_count) has 32 */
 
 static __always_inline u64 root_of(struct mm_struct *mm)
 {
@@ -42,7 +42,7 @@ static __always_inline bool find_vma(struct walk *w, u64 address)
 	return false;
 }
 #else
-#define NODE_BYTES 256ull /* nodes are aligned to their size; the low bits of a pointer tell the node's type */
+#define NODE_BYTES 256ull /* nodes are aligned to their size; the low bits of a pointer contain the node's type */
 #define LEVELS 8
 #define WORD(type, member) (bpf_core_field_offset(type, member) / 8)
 #define WORDS(type, member) (bpf_core_field_size(type, member) / 8)
@@ -52,7 +52,7 @@ static __always_inline u64 root_of(struct mm_struct *mm)
 	return (u64)mm->mm_mt.ma_root;
 }
 
-/* The word of the node in which the pointer stands that leads to the address. */
+/* Word of the node with the pointer that leads to the address. */
 static __always_inline u32 slot_of(struct walk *w, u32 type, u64 address)
 {
 	bool wide = type == bpf_core_enum_value(enum maple_type, maple_arange_64);
@@ -62,7 +62,7 @@ static __always_inline u32 slot_of(struct walk *w, u32 type, u64 address)
 	u32 meta = wide ? bpf_core_field_offset(struct maple_arange_64, meta)
 			: bpf_core_field_offset(struct maple_range_64, meta);
 	u32 end = pivots;
-	/* The other kind has its end in the last slot's place, while that is free. */
+	/* The other kind stores its end in the last slot, if that is free. */
 	if (wide || !w->node[(pivot + pivots - 1) & 31])
 		end = ((u8 *)w->node)[meta & (NODE_BYTES - 1)];
 	w->low = end;
@@ -82,7 +82,7 @@ static __always_inline bool find_vma(struct walk *w, u64 address)
 {
 	u64 entry = w->root;
 	for (u32 level = 0; level < LEVELS; level++) {
-		if (entry <= 4096) /* no pointer */
+		if (entry <= 4096) /* not a pointer */
 			return false;
 		u32 type = entry >> 3 & 15;
 		if (bpf_probe_read_kernel(w->node, sizeof(w->node), (void *)(entry & ~(NODE_BYTES - 1))))
@@ -108,7 +108,7 @@ static __always_inline void set_file(struct walk *w)
 		w->inode.generation = BPF_CORE_READ(inode, i_generation);
 	} else {
 		struct mm_struct *mm = (void *)w->mm;
-		/* That of a program of 32 bits is other code; it lies where such a program can reach it. */
+		/* A 32-bit program has a different vDSO, at an address that it can reach. */
 		if ((u64)BPF_CORE_READ(mm, context.vdso) != w->start || !(w->start >> 32))
 			return;
 		w->inode.inode = 0;
@@ -153,7 +153,7 @@ static __always_inline void keep_mapping(struct walk *w)
 	w->mappings = i + 1;
 }
 
-/* Sets the mapping that an address is code in. False: there is none. */
+/* Sets the mapping that contains code at an address. False: there is none. */
 static __noinline bool find_mapping(struct walk *w, u64 address)
 {
 	if (find_met(w, address))
@@ -162,7 +162,7 @@ static __noinline bool find_mapping(struct walk *w, u64 address)
 	if (!find_vma(w, address) || !read_vma(w))
 		return false;
 	u64 start = OF_VMA(w, vm_start), end = OF_VMA(w, vm_end);
-	/* Read while the process may change it: a mapping that was let go meanwhile is another one's. */
+	/* Read while the process may change it: a freed mapping may have been reused. */
 	if (address < start || address >= end || !(OF_VMA(w, vm_flags) & VM_EXEC) || OF_VMA(w, vm_mm) != w->mm)
 		return false;
 	w->start = start;

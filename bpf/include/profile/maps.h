@@ -2,36 +2,36 @@
 #pragma once
 #include "layout.h"
 
-/* How callers are found. User space writes these through its own mapping, in this order: rows, rules, pages, file, and
- * last the inode; it takes them away in the opposite one. Rows: behind what is counted. */
+/* How callers are found. User space writes these through its own mapping, in this order: rows, rules, pages, file,
+ * and last the inode; it removes them in reverse. Rows: after the counted ones. */
 u32 pages[PAGES];
 struct svc_unwind_rule rules[RULES];
 struct svc_unwind_file files[FILES];
 
-/* Settings, changed at any time. */
+/* Settings, which may change at any time. */
 u32 include_kernel;
-u32 self_pid;    /* 0: nobody is left out */
-u32 active;      /* the table of counts that is written to: 0 or 1 */
-u32 epoch;       /* stacks that were told before it changed are told again */
+u32 self_pid;    /* 0: no process is excluded */
+u32 active;      /* index of the table of counts being written: 0 or 1 */
+u32 epoch;       /* stacks reported before a change are reported again */
 u64 period_ns;   /* the longest of all CPUs */
-u32 cpu_turn;    /* how often sampling of CPUs was begun */
-u32 waits_turn;  /* the same of waits: of those that began in one before, the end was not seen */
+u32 cpu_turn;    /* number of times that CPU sampling was started */
+u32 waits_turn;  /* the same for waits: the end of a wait from an earlier one was missed */
 u64 page_bytes;
 
 /* Counted since the load. */
 u64 samples[SAMPLE_KINDS];
-u64 samples_ns; /* CPU time that samples stand for, idle left out */
+u64 samples_ns; /* CPU time that samples represent, without idle time */
 u64 idle;
 u64 idle_ns;
 u64 own; /* samples of `self_pid` */
 u64 ends[STACK_ENDS];
 u64 ring_full;
 u64 counts_full[SAMPLE_KINDS];
-u64 other_memory; /* a process whose settings are for the program that it ran before */
-u64 other_thread; /* the interpreter's current thread was another one */
+u64 other_memory; /* a process whose settings are for a previous program */
+u64 other_thread; /* another thread was the interpreter's current one */
 
 #ifdef OLD_KERNEL
-/* To Linux 5.10 an element of a map, and so a section of data, has 4 MiB at most. */
+/* Up to Linux 5.10, a map element, and hence a data section, has at most 4 MiB. */
 #define ROW_PARTS 8
 typedef u32 row_part[ROWS / ROW_PARTS];
 struct {
@@ -57,8 +57,8 @@ static __always_inline u32 row_at(u32 index)
 }
 #endif
 
-/* What one sample needs, on one CPU. An event that interrupts another has its own. */
-/* Stacks go to and fro between a program and its libraries. */
+/* State of one sample on one CPU. An event that interrupts another has its own. */
+/* Stacks alternate between a program and its libraries. */
 #define MAPPINGS 4
 
 struct mapping {
@@ -75,33 +75,33 @@ struct walk {
 	u64 mm;
 	u64 root;    /* of the tree of mappings */
 	u64 hash;
-	u64 frame;   /* that is looked at */
-	u64 inner;   /* the interpreter's frame that is looked at */
-	u64 last_ns; /* when this CPU was last sampled, in the turn `turn` */
+	u64 frame;   /* current frame */
+	u64 inner;   /* current frame of the interpreter */
+	u64 last_ns; /* last sample of this CPU, in the turn `turn` */
 	u64 vma;
-	u64 start; /* the mapping that was found last */
+	u64 start; /* last mapping found */
 	u64 end;
 	u64 offset;
 	u32 turn;
 	u32 file;
 	u32 stack_end;
 	u32 runtime;     /* whether the process's settings are known */
-	u32 is_private;  /* frames mean nothing outside of the process */
-	u32 is_urgent;   /* frames have to be named while the process is there */
-	u32 is_doubtful; /* code of a file without a table was walked through */
-	u32 is_exact;    /* pc is where the code is, not where a call returns to */
-	u32 is_chained;  /* fp comes from the record of a frame pointer */
-	/* Indices in searches. Memory, since each way through a search would be a state of its own to the verifier if
-	 * they were in registers. */
+	u32 is_private;  /* frames are valid only within the process */
+	u32 is_urgent;   /* frames must be named while the process exists */
+	u32 is_doubtful; /* the walk crossed code of a file without a table */
+	u32 is_exact;    /* pc is the code's own address, not a return address */
+	u32 is_chained;  /* fp comes from a frame pointer's record */
+	/* Indices in searches. In memory, since in registers each path through a search would be a state of its own
+	 * to the verifier. */
 	volatile u32 low, high;
 	struct svc_inode inode;
 	struct svc_profile_process process;
 	struct svc_count_key key;
 	u64 node[32]; /* of the tree of mappings */
-	struct mapping met[MAPPINGS]; /* in this stack, the last ones */
+	struct mapping met[MAPPINGS]; /* last ones in this stack */
 	u32 mappings;
 #ifdef OLD_KERNEL
-	volatile u64 branch; /* of the tree of mappings, that is looked at next */
+	volatile u64 branch; /* next branch of the tree of mappings */
 #endif
 	struct svc_stack_record user;
 	struct svc_stack_record kernel;
@@ -129,7 +129,7 @@ struct {
 	__type(value, struct svc_profile_process);
 } processes SEC(".maps");
 
-/* Files and processes that user space was asked about, and when. */
+/* Files and processes that user space was asked about, with the time. */
 struct asked_key {
 	u64 first;  /* inode, or the process's memory */
 	u32 second; /* device, or the process */
@@ -142,7 +142,7 @@ struct {
 	__type(value, u64);
 } asked SEC(".maps");
 
-/* Stacks that were told, by hash, and in which epoch. */
+/* Reported stacks by hash, with their epoch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, 65536);
@@ -155,7 +155,7 @@ struct {
 	__uint(max_entries, 1 << 20);
 } ring SEC(".maps");
 
-/* One is written to while the other is read and emptied. */
+/* One is written while the other is read and cleared. */
 struct counts {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 16384);

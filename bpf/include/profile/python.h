@@ -3,7 +3,7 @@
 #pragma once
 #include "walk.h"
 
-/* The number of the current thread in its own pid namespace, as gettid(2) tells it: that is what CPython keeps. */
+/* Number of the current thread in its own PID namespace, as from gettid(2), which CPython stores. */
 static __always_inline u32 thread_id(struct task_struct *task)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
@@ -56,7 +56,7 @@ static __always_inline void walk_python_frames(struct walk *w)
 }
 #endif
 
-/* Adds the interpreter's frames, if this thread is the one that it runs: the one with the global lock. */
+/* Adds the interpreter's frames if it is running this thread: the one with the global lock. */
 static __always_inline void walk_python(struct walk *w, struct task_struct *task)
 {
 	struct svc_profile_process *process = &w->process;

@@ -2,10 +2,10 @@
 #pragma once
 #include "kernel.h"
 
-const volatile bool has_requests; /* somebody notes them */
+const volatile bool has_requests; /* whether requests are noted */
 
 #ifdef OLD_KERNEL
-/* Who notes requests (sock.bpf.c) needs a newer one. */
+/* The program that notes requests (sock.bpf.c) needs a later kernel. */
 static __always_inline u64 request_of(bool sleeps)
 {
 	return 0;
@@ -13,8 +13,8 @@ static __always_inline u64 request_of(bool sleeps)
 #else
 #include "../request.h"
 
-/* Names the request that the current thread works on; 0: none, or it is not certain, or nobody notes them.
- * `sleeps`: it goes to sleep now. */
+/* Number of the request that the current thread works on; 0: none, uncertain, or not noted. `sleeps`: it goes to
+ * sleep now. */
 static __always_inline u64 request_of(bool sleeps)
 {
 	return has_requests ? request_served(bpf_get_current_task_btf(), sleeps) : 0;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* What all samples share: who it is, telling of a stack that was not met before, counting. */
+/* Shared by all samples: identity, reports of new stacks, counts. */
 #pragma once
 #include "maps.h"
 #include "request.h"
 
-/* Of the current task, without its stacks. False: it is left out. */
+/* Describes the current task, without its stacks. False: it is excluded. */
 static __always_inline bool begin_sample(struct walk *w, u32 kind)
 {
 	u64 id = bpf_get_current_pid_tgid();
@@ -22,7 +22,7 @@ static __always_inline bool begin_sample(struct walk *w, u32 kind)
 	return true;
 }
 
-/* Tells of a stack with so many frames, unless it was told. `again`: it is told the next time, too. */
+/* Reports a stack with `frames` frames, unless already reported. `again`: it is reported the next time, too. */
 static __always_inline void tell(struct walk *w, struct svc_stack_record *record, u32 kind, u32 frames, bool is_urgent,
 				 bool again)
 {
@@ -34,7 +34,7 @@ static __always_inline void tell(struct walk *w, struct svc_stack_record *record
 	record->pid = w->key.pid;
 	__builtin_memcpy(record->comm, w->key.comm, sizeof(record->comm));
 	u64 size = offsetof(struct svc_stack_record, frame) + 8 * (frames & 255);
-	/* The reader comes by itself, but the ring must not be full by then. */
+	/* The reader comes regularly, but the ring must not be full by then. */
 	is_urgent |= bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 256 << 10;
 	if (bpf_ringbuf_output(&ring, record, size, is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		add(&ring_full, 1);
@@ -44,7 +44,7 @@ static __always_inline void tell(struct walk *w, struct svc_stack_record *record
 		bpf_map_update_elem(&seen, &record->hash, &now, BPF_ANY);
 }
 
-/* Takes the kernel's stack of a task that runs in it, without its `skip` innermost frames. */
+/* Takes the kernel stack of a task that runs in the kernel, without its `skip` innermost frames. */
 static __always_inline void take_kernel_stack(struct walk *w, void *context, u64 skip)
 {
 	if (!include_kernel)
@@ -53,7 +53,7 @@ static __always_inline void take_kernel_stack(struct walk *w, void *context, u64
 	if (bytes <= 0)
 		return;
 	u32 count = bytes / 8;
-	u64 hash = 0x6b65726e656c0001ull; /* so that it is no stack of user space */
+	u64 hash = 0x6b65726e656c0001ull; /* distinct from user stacks */
 	for (u32 i = 0; i < FRAMES; i++) {
 		if (i >= count)
 			break;
@@ -66,7 +66,7 @@ static __always_inline void take_kernel_stack(struct walk *w, void *context, u64
 	tell(w, &w->kernel, svc_stack_record_kind_kernel, count, false, false);
 }
 
-/* Names the stack in `user`, which ended so, and tells of it. */
+/* Hashes the stack in `user` with its end, and reports it. */
 static __always_inline void finish_user_stack(struct walk *w)
 {
 	u32 end = w->stack_end & (STACK_ENDS - 1);

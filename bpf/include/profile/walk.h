@@ -3,16 +3,16 @@
 #pragma once
 #include "mapping.h"
 
-/* A frame that is larger is none. Where it is not known whether code keeps frame pointers, much less is believed. */
+/* Larger frames are invalid. The limit is much lower if it is unknown whether code keeps frame pointers. */
 #define FRAME_MOST (1ull << 20)
 #define FRAME_DOUBTFUL (1ull << 16)
 
-/* Offsets in a signal's frame on x86-64: the return address is gone, ucontext_t begins at rsp, its registers (struct
- * sigcontext: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip) 40 bytes behind. */
+/* Offsets in a signal frame on x86-64: the return address is gone, ucontext_t is at rsp, its registers (struct
+ * sigcontext: r8 to r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip) start at offset 40. */
 #define SIGNAL_RBP (40 + 8 * 10)
 #define SIGNAL_RSP (40 + 8 * 15)
 
-/* What follow returns where there is a caller. */
+/* Result of follow if there is a caller. */
 #define HAS_CALLER STACK_ENDS
 
 struct walk_context {
@@ -34,7 +34,7 @@ static __always_inline struct svc_unwind_rule rule_at(struct walk *w, u64 offset
 	u32 low16 = offset & 0xffff;
 	w->low = pages[(file->first_page + page) & (PAGES - 1)];
 	w->high = pages[(file->first_page + page + 1) & (PAGES - 1)];
-	/* The first row behind the place: 2^16 rows of a page at most. */
+	/* First row after the offset: at most 2^16 rows per page. */
 	for (u32 i = 0; i < 17; i++) {
 		u32 low = w->low, high = w->high;
 		if (low >= high)
@@ -56,8 +56,8 @@ static __always_inline bool is_tagged(u64 word)
 	return (word & 3) == 1 && !(word >> 48);
 }
 
-/* A frame of JavaScript has its context at fp - 8 and its function at fp - 16; others have a small integer there
- * (V8, src/execution/frame-constants.h). Code moves and is compiled anew, what is told of it does not. */
+/* A JavaScript frame has its context at fp - 8 and its function at fp - 16; other frames have a small integer there
+ * (V8, src/execution/frame-constants.h). Code moves and is compiled again, the reported object does not. */
 static __always_inline void read_v8_frame(struct walk *w, const u64 *record)
 {
 	u64 shared;
@@ -71,7 +71,7 @@ static __always_inline void read_v8_frame(struct walk *w, const u64 *record)
 
 static __always_inline u32 frame_pointer_failure(struct walk *w)
 {
-	/* The outermost frame's is cleared (System V ABI, AMD64, 3.4.1). */
+	/* The outermost frame pointer is cleared (System V ABI, AMD64, 3.4.1). */
 	if (!w->fp && w->is_chained)
 		return svc_stack_end_complete;
 	return w->file && files[w->file & (FILES - 1)].rows ? svc_stack_end_no_rule : svc_stack_end_frame_pointer_end;
@@ -110,7 +110,7 @@ static __always_inline u32 follow_signal(struct walk *w)
 
 static __always_inline u32 follow_cfa(struct walk *w, const struct svc_unwind_rule *rule, u64 cfa)
 {
-	u64 saved[2] = { w->fp, 0 }; /* rbp and the return address, as a function's first instruction leaves them */
+	u64 saved[2] = { w->fp, 0 }; /* rbp and the return address, as saved by a function's first instruction */
 	bool together = rule->rbp == svc_unwind_rbp_saved && rule->rbp_offset == -16;
 	if (together ? bpf_probe_read_user(saved, 16, (void *)(cfa - 16)) : !read_word(&saved[1], cfa - 8))
 		return svc_stack_end_read_fault;
@@ -128,7 +128,7 @@ static __always_inline u32 follow_cfa(struct walk *w, const struct svc_unwind_ru
 	return w->pc ? HAS_CALLER : svc_stack_end_complete;
 }
 
-/* Goes to the caller, or says why there is none. */
+/* Moves to the caller, or returns why there is none. */
 static __always_inline u32 follow(struct walk *w, u64 pc, u64 offset)
 {
 	struct svc_unwind_rule rule = {};
@@ -173,7 +173,7 @@ static long walk_frame(u32 index, void *context)
 {
 	struct walk *w = ((struct walk_context *)context)->walk;
 	u64 pc = w->pc;
-	/* A call may be the last instruction of its function: what it returns to is then another one. */
+	/* A call may be the last instruction of its function: the return address then belongs to the next one. */
 	u64 at = w->is_exact ? pc : pc - 1;
 	if ((at < w->start || at >= w->end) && !find_mapping(w, at)) {
 		w->stack_end = svc_stack_end_no_mapping;
@@ -197,7 +197,8 @@ static long walk_frame(u32 index, void *context)
 }
 
 #ifdef OLD_KERNEL
-/* The helper bpf_loop came with Linux 5.17. A function that has no pointers is verified by itself, and so is each round. */
+/* The helper bpf_loop exists since Linux 5.17. A function without pointers is verified separately, and so is each
+ * iteration. */
 __noinline int walk_step(u32 kind, u32 index)
 {
 	struct walk_context context = { .walk = bpf_map_lookup_elem(&walks, &kind) };

@@ -5,12 +5,12 @@
 
 #define AMQP_CLASS_METHOD(class, method) ((u32)(class) << 16 | (method))
 
-/* A method in the midst of a connection: those that move messages, and their acknowledgements. */
+/* A method within a connection: those that move messages, and their acknowledgements. */
 static __always_inline int opens_amqp_method(const struct head *h, u32 size)
 {
 	const u8 *p = h->bytes;
 	switch (BE32(p + 7)) {
-	case AMQP_CLASS_METHOD(60, 40): /* publish: nobody uses the ticket; exchange, routing key, bits */
+	case AMQP_CLASS_METHOD(60, 40): /* publish: unused ticket; exchange, routing key, bits */
 		return BE16(p + 11) == 0 && size >= 9 && p[13] <= size - 9 && size <= 519 ? OPENS_CLIENT : OPENS_NOT;
 	case AMQP_CLASS_METHOD(60, 70): /* get: ticket, queue, bit */
 		return BE16(p + 11) == 0 && size == 8U + p[13] ? OPENS_CLIENT : OPENS_NOT;

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* DNS (RFC 1035, section 4) at its port: a datagram, or a message with its length before it (4.2.2). */
+/* DNS (RFC 1035, section 4) on its port: a datagram, or a message preceded by its length (4.2.2). */
 #pragma once
 #include "../head.h"
 
 #define DNS_PORT 53
 #define DNS_HEADER 12
 
-/* A header and the beginning of a question at `p`. */
+/* A header and the start of a question at `p`. */
 static __always_inline int dns_message(const u8 *p)
 {
 	u32 answers = BE16(p + 6), authorities = BE16(p + 8), additional = BE16(p + 10);
 	bool response = p[2] & 0x80;
-	/* Opcode QUERY, the reserved bit 0. */
+	/* Opcode QUERY, reserved bit 0. */
 	if (p[2] & 0x78 || p[3] & 0x40)
 		return OPENS_NOT;
 	if (response) {
-		/* One that was not understood may come back without its question. */
+		/* A rejected message may be returned without its question. */
 		if (BE16(p + 4) > 1 || (p[3] & 0x0f) > 10)
 			return OPENS_NOT;
 		return OPENS_SERVER;
@@ -32,7 +32,7 @@ static __always_inline int opens_dns(const struct head *h)
 	if (h->peer_port != DNS_PORT && h->local_port != DNS_PORT)
 		return OPENS_NOT;
 	u32 framed = BE16(b);
-	/* Some write the length by itself. */
+	/* Some senders write the length in a separate call. */
 	if (h->length == 2)
 		return framed >= DNS_HEADER + 5 && h->received == (h->local_port == DNS_PORT) ? OPENS_CLIENT : OPENS_NOT;
 	if (h->length < DNS_HEADER)

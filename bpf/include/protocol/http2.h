@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* HTTP/2 (RFC 9113): the client's preface, the server's settings; in the midst of a connection, frames whose heads say
- * much. */
+/* HTTP/2 (RFC 9113): the client's preface, the server's settings; within a connection, frames with distinctive
+ * heads. */
 #pragma once
 #include "../head.h"
 
 #define BE24(p) ((u32)(p)[0] << 16 | (u32)(p)[1] << 8 | (p)[2])
 
-/* The call ends at `at`, or what follows may be the head of a frame. */
+/* The call ends at `at`, or the head of a frame may follow. */
 static __always_inline bool http2_goes_on(const u8 *p, u32 at, u32 length, u32 have)
 {
 	if (length < at || have < at + 9)
@@ -14,7 +14,7 @@ static __always_inline bool http2_goes_on(const u8 *p, u32 at, u32 length, u32 h
 	return p[at] == 0 && p[at + 3] <= 9 && !(p[at + 5] & 0x80);
 }
 
-/* The first frame of a server: settings, of which each has a small number. Little follows in the same call. */
+/* First frame of a server: settings, each with a small number. Few bytes follow in the same call. */
 static __always_inline bool http2_settings(const struct head *h)
 {
 	const u8 *p = h->bytes;
@@ -26,7 +26,7 @@ static __always_inline bool http2_settings(const struct head *h)
 	return !length || (p[9] == 0 && p[10] >= 1 && p[10] <= 0x10);
 }
 
-/* Headers of a stream that a client opened, whose first field tells who speaks. */
+/* Headers of a stream opened by a client; the first field identifies the sender. */
 static __always_inline int http2_headers(const struct head *h)
 {
 	const u8 *p = h->bytes;
@@ -40,7 +40,7 @@ static __always_inline int http2_headers(const struct head *h)
 		first = p[14];
 		second = p[15];
 	}
-	if (p[4] & 8) /* padding is too rare to be looked behind */
+	if (p[4] & 8) /* padding is too rare to support */
 		return OPENS_EITHER;
 	if ((first >= 0x82 && first <= 0x87) || first == 0x41 || first == 0x44 || first == 0x04)
 		return OPENS_CLIENT;
@@ -53,7 +53,7 @@ static __always_inline int http2_headers(const struct head *h)
 	return length == 1 || second >= 0xbe || second == 0x41 || second == 0x44 ? OPENS_EITHER : OPENS_NOT;
 }
 
-/* Data that begin with a message of gRPC which fills the frame. */
+/* Data that start with a gRPC message which fills the frame. */
 static __always_inline bool http2_grpc_data(const struct head *h)
 {
 	const u8 *p = h->bytes;
@@ -83,7 +83,7 @@ static __always_inline int opens_http2(const struct head *h)
 			       OPENS_NOT;
 	if (sign == 0x00000806 && p[4] <= 1) /* ping */
 		return !BE32(p + 5) && http2_goes_on(p, 17, length, have) ? OPENS_EITHER : OPENS_NOT;
-	if (sign == 0x00000004 && p[4] == 1) /* settings were taken */
+	if (sign == 0x00000004 && p[4] == 1) /* settings acknowledged */
 		return !BE32(p + 5) && http2_goes_on(p, 9, length, have) ? OPENS_EITHER : OPENS_NOT;
 	if (p[3] == 1)
 		return http2_headers(h);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Kafka's requests: length, key, version, number, the client's name; big endian. There is nothing that is there for being
- * recognised, so that all of it has to fit: user space tells nothing before the broker answers by the same number. */
+/* Kafka requests: length, key, version, number, client name; big endian. There is no distinctive mark, so every
+ * field must match: user space reports nothing before the broker's response with the same number. */
 #pragma once
 #include "../head.h"
 
 #define KAFKA_MAX (256 << 20)
 
-/* The newest version of a request that clients send, some room for newer ones included; -1: clients do not send it. */
+/* Newest version of a request that clients send, with room for later ones; -1: clients do not send it. */
 static __always_inline int kafka_versions(u32 key)
 {
 	if (key <= 3) /* Produce, Fetch, ListOffsets, Metadata */
@@ -19,12 +19,12 @@ static __always_inline int kafka_versions(u32 key)
 		return 6;
 	if (key == 22 || (key >= 24 && key <= 28)) /* transactions */
 		return 8;
-	if (key >= 19 && key <= 92) /* administration, and groups of a newer kind */
+	if (key >= 19 && key <= 92) /* administration, and newer groups */
 		return 9;
 	return -1;
 }
 
-/* What a client's name is made of. Behind the bytes that are there stand zeros, which pass with the rest of a long name. */
+/* Valid byte of a client name. Missing bytes of a long name are zeros, which match. */
 static __always_inline bool kafka_name(u8 byte, u32 place, u32 length)
 {
 	return place >= length || (byte > ' ' && byte < 0x7f);
@@ -33,20 +33,20 @@ static __always_inline bool kafka_name(u8 byte, u32 place, u32 length)
 static __always_inline int opens_kafka(const struct head *h)
 {
 	const u8 *b = h->bytes;
-	/* Answers begin like requests: length, a number (key and version while it is small), often a number of topics and the
-	 * name of one. So it is only what is sent that tells; a server's side is of no use anyway. */
+	/* Responses start like requests: length, a number (key and version while it is small), often a number of
+	 * topics and the name of one. So only sent bytes are conclusive; the server side is not needed anyway. */
 	if (h->have < 14 || (h->joined && h->received))
 		return OPENS_NOT;
 	u32 total = BE32(b) + 4, key = BE16(b + 4), version = BE16(b + 6), name = BE16(b + 12);
 	if (total < 14 || total > KAFKA_MAX || (int)version > kafka_versions(key) || BE32(b + 8) > 0x7fffffff)
 		return OPENS_NOT;
-	/* Nothing is sent behind the first request before it is answered, and it is short. Later there may be several of
-	 * them in one call, and one that moves records may be too long for it. */
+	/* No bytes follow the first request before its response, and it is short. Later one call may have several,
+	 * and a request that moves records may be larger than its call. */
 	if (!h->joined ? total != h->length : total > h->length && (key > 1 || h->length < 1024))
 		return OPENS_NOT;
 	if (name == 0xffff)
 		return key == 18 || key == 3 || h->joined ? OPENS_CLIENT : OPENS_NOT;
-	/* Zeros where a name's length stands are more often something else. */
+	/* Zeros as a name's length are more often another protocol. */
 	if (name > 512 || 14 + name > total || (h->joined && !name))
 		return OPENS_NOT;
 	bool printable = kafka_name(b[14], 0, name) && kafka_name(b[15], 1, name) && kafka_name(b[16], 2, name) &&

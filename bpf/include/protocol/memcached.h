@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* memcached's text protocol with its meta commands, and the binary one (memcached's doc/protocol.txt and
- * protocol_binary.h). Its server never speaks first. */
+ * protocol_binary.h). The server never sends first. */
 #pragma once
 #include "../head.h"
 
-/* Four letters as they lie in memory of a little-endian machine. */
+/* Four letters as in the memory of a little-endian machine. */
 #define MEMCACHED_4(a, b, c, d) ((u32)(d) << 24 | (u32)(c) << 16 | (u32)(b) << 8 | (a))
 
-/* What a key may begin with. */
+/* First byte of a key. */
 #define MEMCACHED_KEY(c) ((u8)((c) - 0x21) < 0x5e)
 
 static __always_inline bool memcached_text(const struct head *h)
@@ -53,7 +53,7 @@ static __always_inline bool memcached_text(const struct head *h)
 }
 
 #define MEMCACHED_BIT(opcode) (1ULL << (opcode))
-/* Opcodes by what they bring: nothing more than a key, flags and a time, a counter, a time, a value behind the key, ... */
+/* Opcodes by content: at most a key, flags and a time, a counter, a time, a value after the key, ... */
 #define MEMCACHED_KEY_ONLY                                                                                            \
 	(MEMCACHED_BIT(0x00) | MEMCACHED_BIT(0x04) | MEMCACHED_BIT(0x09) | MEMCACHED_BIT(0x0c) | MEMCACHED_BIT(0x0d) | \
 	 MEMCACHED_BIT(0x14))
@@ -70,8 +70,8 @@ static __always_inline bool memcached_text(const struct head *h)
 	(MEMCACHED_BIT(0x08) | MEMCACHED_BIT(0x0a) | MEMCACHED_BIT(0x0b) | MEMCACHED_BIT(0x10) | MEMCACHED_BIT(0x18) | \
 	 MEMCACHED_BIT(0x20))
 
-/* A header of 24 bytes: magic, opcode, length of the key (2), of the extras, data type, vbucket (2), length of the whole
- * body (4), opaque (4), version of the item (8). Most opcodes have one length of extras. */
+/* A header of 24 bytes: magic, opcode, length of the key (2), of the extras, data type, vbucket (2), length of the
+ * whole body (4), opaque (4), version of the item (8). Most opcodes have a single length of extras. */
 static __always_inline bool memcached_binary(const struct head *h)
 {
 	const u8 *b = h->bytes;

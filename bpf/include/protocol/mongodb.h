@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* MongoDB's wire protocol: length, number, number that is answered (0 in requests), opcode; little endian. A driver opens
- * with OP_QUERY or OP_MSG, and may compress (OP_COMPRESSED) later. */
+/* MongoDB wire protocol: length, request number, number of the answered request (0 in requests), opcode; little
+ * endian. Drivers start with OP_QUERY or OP_MSG, and may compress (OP_COMPRESSED) later. */
 #pragma once
 #include "../head.h"
 
@@ -10,12 +10,12 @@
 #define MONGODB_MESSAGE 2013
 #define MONGODB_MAX (64 << 20)
 
-/* What follows the head of an OP_MSG: flags of which two are known, the kind of the first section, its length. */
+/* After the head of an OP_MSG: flags, of which two are known, the kind of the first section, its length. */
 static __always_inline bool mongodb_message(const struct head *h, u32 length)
 {
 	const u8 *b = h->bytes;
 	if (h->have < 20)
-		return h->length == 16; /* some send the head by a call of its own */
+		return h->length == 16; /* some send the head in a separate call */
 	if (LE32(b + 16) & 0xfffc)
 		return false;
 	if (h->have < 25)
@@ -31,13 +31,13 @@ static __always_inline int opens_mongodb(const struct head *h)
 	u32 length = LE32(b), answered = LE32(b + 8), opcode = LE32(b + 12);
 	if (length < 26 || length > MONGODB_MAX || (answered && !h->joined))
 		return OPENS_NOT;
-	/* Nothing is sent behind the first message before it is answered. */
+	/* No bytes follow the first message before it is answered. */
 	if (!h->joined && h->length > length)
 		return OPENS_NOT;
 	int from = answered ? OPENS_SERVER : OPENS_CLIENT;
 	if (opcode == MONGODB_MESSAGE)
 		return mongodb_message(h, length) ? from : OPENS_NOT;
-	/* Flags of eight bits, and a name that begins with a letter or such. */
+	/* Flags of eight bits, and a name that starts with a letter or similar. */
 	if (opcode == MONGODB_QUERY && !answered)
 		return h->have >= 34 && LE32(b + 16) < 256 && b[20] > ' ' && b[20] < 0x7f ? OPENS_CLIENT : OPENS_NOT;
 	if (opcode == MONGODB_REPLY && answered)

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* NATS: the server says INFO and the client answers CONNECT, both with an object of JSON; then each line begins with a
- * verb. PING and +OK are also Redis' and are no signs. */
+/* NATS: the server sends INFO and the client CONNECT, both with a JSON object; then each line starts with a verb.
+ * PING and +OK are ambiguous, as Redis has them too. */
 #pragma once
 #include "../head.h"
 
-/* A blank, then the first byte of a subject that no text of a sentence has behind it: printable, and not a quote. */
+/* A blank, then the first byte of a subject: printable and not a quote, to exclude sentences. */
 static __always_inline bool nats_subject(u8 blank, u8 first)
 {
 	return (blank == ' ' || blank == '\t') && first > ' ' && first < 0x7f && first != '"' && first != '\'';
 }
 
-/* "{" behind at most one blank, then a member's name or the end. */
+/* "{" after at most one blank, then a member's name or the end. */
 static __always_inline bool nats_object(u8 blank, u8 brace, u8 next)
 {
 	return (blank == ' ' || blank == '\t') && brace == '{' && (next == '"' || next == '}' || next == ' ');

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* RESP (redis.io/docs/reference/protocol-spec). A client sends arrays of bulk strings, the first of which is a command.
- * Replies may look the same, so that in a connection's midst only commands that are sent every day are taken for some. */
+/* RESP (redis.io/docs/reference/protocol-spec). A client sends arrays of bulk strings, the first of which is a
+ * command. Replies may look the same, so within a connection only common commands count. */
 #pragma once
 #include "../head.h"
 
@@ -9,7 +9,7 @@
 #define REDIS_DIGIT(c) ((u8)((c) - '0') < 10)
 #define REDIS_LETTER(c) ((u8)(((c) | 0x20) - 'a') < 26)
 
-/* Four letters of a word in capitals: what is no letter becomes another byte, but the same on both sides. */
+/* Four letters in upper case: other characters become different bytes, but equally on both sides. */
 #define REDIS_WORD(a, b, c, d) ((u32)((a) & 0xdf) << 24 | (u32)((b) & 0xdf) << 16 | (u32)((c) & 0xdf) << 8 | ((d) & 0xdf))
 
 static __always_inline bool redis_everyday(const u8 *p)
@@ -73,7 +73,7 @@ static __always_inline bool redis_command(const struct head *h, const u8 *p)
 static __always_inline int opens_redis(const struct head *h)
 {
 	const u8 *b = h->bytes;
-	/* Health checks type it. On a NATS connection the server has spoken before. */
+	/* Sent by health checks. On a NATS connection the server has sent before. */
 	if (h->length == 6 && REDIS_WORD(b[0], b[1], b[2], b[3]) == REDIS_WORD('P', 'I', 'N', 'G') && b[4] == '\r' &&
 	    b[5] == '\n')
 		return h->joined && h->peer_port != REDIS_PORT && h->local_port != REDIS_PORT ? OPENS_NOT : OPENS_CLIENT;
@@ -85,7 +85,7 @@ static __always_inline int opens_redis(const struct head *h)
 		if (REDIS_DIGIT(b[3]))
 			end = REDIS_DIGIT(b[4]) ? b + 5 : b + 4;
 	}
-	/* The line alone, by a client that writes piece by piece. */
+	/* Only this line, from a client that writes in pieces. */
 	if (h->peer_port == REDIS_PORT && !h->received && h->length == 4 && b[2] == '\r' && b[3] == '\n')
 		return OPENS_CLIENT;
 	return redis_command(h, end) ? OPENS_CLIENT : OPENS_NOT;

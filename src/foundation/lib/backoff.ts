@@ -1,17 +1,17 @@
 export interface BackoffOptions {
-  /** The first wait. */
+  /** The first delay. */
   readonly initialMs: number
-  /** No wait is longer. */
+  /** Upper limit of a delay. */
   readonly maxMs: number
-  /** Each wait is this many times the one before. */
+  /** Each delay is this many times the previous one. */
   readonly multiplier: number
-  /** Share of a wait that is left to chance, 0 to 1. At 1 a wait may be anything up to its full length. */
+  /** Random share of a delay, 0 to 1. At 1 a delay may be anything up to its full length. */
   readonly jitter: number
 }
 
 /**
- * Waits between attempts that grow exponentially. Chance only shortens a wait, so that `maxMs` holds, and
- * keeps agents that lost the same receiver from all coming back to it at once.
+ * Exponential backoff. Jitter only shortens a delay, so that `maxMs` holds, and keeps agents that lost the same
+ * receiver from reconnecting all at once.
  */
 export class Backoff {
   readonly #options: BackoffOptions
@@ -24,7 +24,7 @@ export class Backoff {
     this.#full = options.initialMs
   }
 
-  /** How long to wait before the next attempt, in milliseconds. */
+  /** Delay before the next attempt, in milliseconds. */
   next(): number {
     const { maxMs, multiplier, jitter } = this.#options
     const full = Math.min(this.#full, maxMs)

@@ -1,19 +1,19 @@
 import { readFileSync, statSync } from 'node:fs'
 
-/** What this build is. `built` is ISO 8601 in UTC. */
+/** Identity of this build. `built` is ISO 8601 in UTC. */
 export interface Build {
   readonly version: string
-  /** Short id of the commit, `unknown` where the sources carry none. */
+  /** Short commit id, `unknown` if the sources have none. */
   readonly commit: string
   readonly built: string
 }
 
-/** Written in by the bundler. */
+/** Replaced by the bundler. */
 declare const SVC_BUILD: Build | undefined
 
 let known: Build | undefined
 
-/** The build's identity; run from sources, that of package.json. */
+/** The build's identity; when run from sources, that of package.json. */
 export function build(): Build {
   known ??= typeof SVC_BUILD === 'undefined' ? fromSources() : SVC_BUILD
   return known

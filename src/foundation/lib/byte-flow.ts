@@ -1,45 +1,45 @@
-/** Who reads a flow. Never throws. */
+/** The reader of a flow. Never throws. */
 export interface FlowReader {
   /**
-   * Reads whole messages in `flow.bytes[flow.at, flow.end)` and moves `at` behind each. What it leaves comes again, with
-   * more behind it. `flow.skip` passes over bytes that do not matter, whether they are there or not.
+   * Reads whole messages in `flow.bytes[flow.at, flow.end)` and moves `at` past each. Bytes that it leaves are passed
+   * again, with more after them. `flow.skip` skips bytes that are not needed, even those still to come.
    */
   read(flow: ByteFlow): void
   /**
-   * Bytes are missing, or more were left than are kept: the next ones may be anywhere in a message. `flow.broken` is
-   * true until the reader says otherwise.
+   * Bytes are missing, or more were left than can be kept: the next ones may be anywhere in a message. `flow.broken` is
+   * true until the reader clears it.
    */
   lost(flow: ByteFlow): void
 }
 
 /** Bytes that may be left unread between two pieces. */
 export const maxLeft = 16_384
-/** Bytes of one piece, at most; longer ones are read in parts. */
+/** Maximum bytes of a piece; longer ones are split. */
 const maxPiece = 32_768
 
-/** What was left and what came, side by side. One for all flows: they are read one after the other. */
+/** Leftover and new bytes, contiguous. Shared by all flows, since they are read one after the other. */
 const joint = Buffer.alloc(maxLeft + maxPiece)
 const nothing = Buffer.alloc(0)
 
-/** One direction of a connection, whose bytes come in pieces and sometimes not at all. */
+/** One direction of a connection, whose bytes arrive in pieces, with possible gaps. */
 export class ByteFlow {
   /** True: from the client to the server. */
   readonly request: boolean
-  /** The bytes at hand are `bytes[at, end)`. They hold only while the reader runs. */
+  /** The available bytes are `bytes[at, end)`. Valid only while the reader runs. */
   bytes: Buffer = nothing
   at = 0
   end = 0
   /** Framing is lost; set by the flow, cleared by its reader. */
   broken = false
-  /** Nanoseconds: the call that brought the newest bytes. */
+  /** Time of the call with the newest bytes, in nanoseconds. */
   nowNs = 0
-  /** Bytes that came so far, those that were not captured included. */
+  /** Bytes received so far, including those that were not captured. */
   received = 0
   readonly #reader: FlowReader
   #left: Buffer = nothing
   #leftLength = 0
   #leftNs = 0
-  /** Bytes of `bytes` that were left by an earlier piece. */
+  /** Leading bytes of `bytes` that are left over from earlier pieces. */
   #old = 0
   #skipping = 0
   #sequenceOfEnd = 0
@@ -50,17 +50,17 @@ export class ByteFlow {
     this.#reader = reader
   }
 
-  /** Bytes of memory that what was left unread takes. */
+  /** Memory of the leftover bytes. */
   get kept(): number {
     return this.#left.length
   }
 
-  /** Nanoseconds: the call that brought the byte at `at`. */
+  /** Time of the call with the byte at `at`, in nanoseconds. */
   get startNs(): number {
     return this.at < this.#old ? this.#leftNs : this.nowNs
   }
 
-  /** True at the first byte of a call: where a message most likely begins. */
+  /** True at the first byte of a call, where a message most likely begins. */
   get atCall(): boolean {
     return this.at === this.#old
   }
@@ -70,24 +70,24 @@ export class ByteFlow {
     return (this.#sequenceOfEnd - (this.end - this.at)) >>> 0
   }
 
-  /** How many bytes of the flow lie before `at`. */
+  /** Offset of `at` in the flow. */
   get offset(): number {
     return this.#offsetOfEnd - (this.end - this.at)
   }
 
-  /** Nothing more fits behind what is unread: it has to be read as it is, or it is lost. */
+  /** No room for more unread bytes: the reader must consume these, or they are lost. */
   get full(): boolean {
     return this.end - this.at >= maxLeft
   }
 
-  /** Passes over `count` bytes from `at` on. */
+  /** Skips `count` bytes from `at`. */
   skip(count: number): void {
     const here = Math.min(count, this.end - this.at)
     this.at += here
     this.#skipping += count - here
   }
 
-  /** Takes the next piece of a call. `sequence` is the TCP sequence number of its first byte. */
+  /** Passes the next piece of a call. `sequence` is the TCP sequence number of its first byte. */
   feed(bytes: Buffer, start: number, end: number, timeNs: number, sequence: number): void {
     this.nowNs = timeNs
     for (let from = start; from < end; ) {
@@ -98,7 +98,7 @@ export class ByteFlow {
     }
   }
 
-  /** `count` bytes went by that nobody saw. */
+  /** Reports `count` bytes that were not captured. */
   gap(count: number): void {
     this.received += count
     if (this.#skipping >= count) {

@@ -1,4 +1,4 @@
-/** A part of somebody's bytes; empty when `end` is not above `start`. Made once and set again and again. */
+/** A range of another buffer; empty unless `end` is above `start`. Created once and reused. */
 export class ByteRange {
   start = 0
   end = 0
@@ -17,18 +17,18 @@ export class ByteRange {
     return this.end <= this.start
   }
 
-  /** Leaves out blanks (space and tab) at both ends. */
+  /** Removes blanks (space and tab) at both ends. */
   trim(bytes: Uint8Array): void {
     while (this.start < this.end && isBlank(bytes[this.start]!)) this.start++
     while (this.end > this.start && isBlank(bytes[this.end - 1]!)) this.end--
   }
 
-  /** True when the bytes are `text` (which is in lower case), ASCII letters compared without regard to case. */
+  /** True if the bytes equal `text` (in lower case), ignoring the case of ASCII letters. */
   spells(bytes: Uint8Array, text: string): boolean {
     return this.end - this.start === text.length && this.begins(bytes, text)
   }
 
-  /** True when the bytes begin with `text` (which is in lower case), compared like in `spells`. */
+  /** True if the bytes begin with `text` (in lower case), compared as in `spells`. */
   begins(bytes: Uint8Array, text: string): boolean {
     if (this.end - this.start < text.length) return false
     for (let i = 0; i < text.length; i++)
@@ -37,7 +37,7 @@ export class ByteRange {
   }
 }
 
-/** An ASCII letter in lower case, any other byte as it is. */
+/** Lower-cases an ASCII letter, returns any other byte unchanged. */
 export function lower(byte: number): number {
   return byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte
 }

@@ -1,10 +1,10 @@
 /**
- * Room in bytes for foreign data that tables cannot forget: what finds none is left out where it comes in, and counted.
+ * A byte budget for foreign data in tables that cannot evict: data above it is rejected on arrival, and counted.
  * Several tables may share one.
  */
 export class ByteRoom {
   readonly limitBytes: number
-  /** How often something was left out. */
+  /** How often something was rejected. */
   leftOut = 0
   #bytes = 0
 
@@ -16,12 +16,12 @@ export class ByteRoom {
     return this.#bytes
   }
 
-  /** Takes so many bytes. False: there is no room for them. */
+  /** Reserves bytes. False: no room. */
   take(bytes: number): boolean {
     return this.change(0, bytes)
   }
 
-  /** Something that had `before` bytes has `after` from now on. False: there is no room for that, and it has them still. */
+  /** Changes a reservation from `before` to `after` bytes. False: no room, and the reservation stays `before`. */
   change(before: number, after: number): boolean {
     if (after > before && this.#bytes + after - before > this.limitBytes) {
       this.leftOut++

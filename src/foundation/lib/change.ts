@@ -1,10 +1,10 @@
-/** A change that is ready and cannot fail any more. Exactly one of the two is called. */
+/** A prepared change that can no longer fail. Exactly one of the two is called. */
 export interface Change {
   commit(): void
   abort(): void
 }
 
-/** A change that takes nothing with it where it is not made. */
+/** A change with nothing to undo on abort. */
 export function change(commit: () => void): Change {
   return { commit, abort: () => undefined }
 }

@@ -1,21 +1,21 @@
-// Holds the agent to its CPU: what costs most does less until the whole is within the limit.
+// Keeps the agent within its CPU limit: reduces its most expensive parts until the total is below the limit.
 
-/** A part of the agent that can do less. */
+/** A part of the agent that can be reduced. */
 export interface CpuLever {
-  /** Time that the part took since the start, in milliseconds, about. Only compared with that of other levers. */
+  /** Approximate CPU time of the part since the start, in milliseconds. Only compared with other levers. */
   costMs(): number
-  /** Does less by one step. False: it cannot, or does the least already. */
+  /** Reduces the part by one step. False: it cannot, or is at its minimum. */
   lower(): boolean
-  /** Takes back its last step. False: it does all that the configuration says. */
+  /** Reverts the last step. False: it runs as configured. */
   raise(): boolean
-  /** What it leaves out now, as a sentence without its full stop; '' where it leaves out nothing. */
+  /** What it omits now, as a sentence without its full stop; '' if nothing. */
   readonly effect: string
 }
 
 interface Part {
   readonly name: string
   readonly lever: CpuLever
-  /** As of the last change. */
+  /** At the last change. */
   costMs: number
 }
 
@@ -31,25 +31,26 @@ export interface CpuChange {
   readonly effect: string
 }
 
-/** Readings that a decision rests on, a second apart: all of them are from after the last change. */
+/** Readings per decision, one second apart, all after the last change. */
 const readings = 20
-/** A burst of a few seconds is no load: what comes in it is still handed on. */
+/** A burst of a few seconds is not load yet: its data is still exported. */
 const fewest = 10
-/** Below this part of the limit something may be raised again. */
+/** Below this part of the limit a step may be reverted. */
 const calm = 0.7
 const firstHold = 30
 const longestHold = 600
-/** A step down this soon after a step up says that the step up was too early. Readings. */
+/** A step down within this many readings after a step up means that the step up was too early. */
 const relapse = 60
 
 /**
- * Decides once a second. Above the limit, the part that cost most since the last change does one step less. Well below it
- * for a while, the last step is taken back; a step back that led above the limit again makes the next wait twice as long.
+ * Decides once a second. Above the limit, the part with the highest cost since the last change is reduced by one step.
+ * When usage stays well below it for a while, the last step is reverted; if that leads above the limit again, the next
+ * wait is twice as long.
  */
 export class CpuGovernor {
   readonly limitCores: number
   readonly #parts: Part[] = []
-  /** What was lowered, the last one at the end: one entry for each step. */
+  /** Reduced parts, most recent last: one entry per step. */
   readonly #steps: Part[] = []
   #window: number[] = []
   #hold = firstHold
@@ -61,12 +62,12 @@ export class CpuGovernor {
     this.limitCores = limitCores
   }
 
-  /** `name`: of the part, for people and for the label `part`. */
+  /** `name`: the part's name, for people and for the label `part`. */
   register(name: string, lever: CpuLever): void {
     this.#parts.push({ name, lever, costMs: lever.costMs() })
   }
 
-  /** Cores, over the last seconds. */
+  /** Cores, averaged over the last seconds. */
   get usedCores(): number {
     return mean(this.#window)
   }
@@ -84,7 +85,7 @@ export class CpuGovernor {
     }))
   }
 
-  /** Takes the CPU of the last second, in cores. Returns what was changed, if anything. */
+  /** Takes the CPU usage of the last second, in cores. Returns the change, if any. */
   look(usedCores: number): CpuChange | undefined {
     this.#window.push(usedCores)
     if (this.#window.length > readings) this.#window.shift()

@@ -1,10 +1,10 @@
-/** A setting of a part that does less step by step: the first value is what the configuration says. */
+/** A setting with values in steps of decreasing cost: the first one is the configured value. */
 export class CpuSteps<T> {
   readonly #values: readonly T[]
   readonly #changed: (value: T) => void
   #step = 0
 
-  /** `changed` is told the value after each step. */
+  /** `changed` is called with the value after each step. */
   constructor(values: readonly T[], changed: (value: T) => void = () => undefined) {
     this.#values = values
     this.#changed = changed
@@ -18,12 +18,12 @@ export class CpuSteps<T> {
     return this.#step > 0
   }
 
-  /** False: it does the least already. */
+  /** False: already at the minimum. */
   lower(): boolean {
     return this.#go(this.#step + 1)
   }
 
-  /** False: it does all that the configuration says. */
+  /** False: already as configured. */
   raise(): boolean {
     return this.#go(this.#step - 1)
   }

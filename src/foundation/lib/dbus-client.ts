@@ -10,15 +10,15 @@ import {
 } from './dbus-message.ts'
 import type { DBusValue } from './dbus-value.ts'
 
-/** Calls without an answer at once. */
+/** Maximum calls in flight. */
 const mostCalls = 1024
-/** A line of the talk before the first message. */
+/** Maximum length of a line during authentication. */
 const mostLineBytes = 1024
 
-/** The peer understood a call, and answered that it cannot or will not. */
+/** The peer answered a call with an error. */
 export class DBusError extends Error {
   override readonly name = 'DBusError'
-  /** As `org.freedesktop.DBus.Error.UnknownProperty`. */
+  /** For example `org.freedesktop.DBus.Error.UnknownProperty`. */
   readonly errorName: string
 
   constructor(errorName: string, text: string) {
@@ -27,21 +27,21 @@ export class DBusError extends Error {
   }
 }
 
-/** A method call, and the signature that its reply must have. */
+/** A method call, and the required signature of its reply. */
 export interface DBusRequest extends DBusCall {
   readonly returns: string
 }
 
 export interface DBusClientOptions {
-  /** Paths of Unix sockets, tried in turn; one that begins with NUL is of the abstract namespace. May throw. */
+  /** Paths of Unix sockets, tried in turn; a leading NUL means the abstract namespace. May throw. */
   sockets(): readonly string[]
-  /** A bus hands out names and wants a greeting; without one the peer is a service itself. */
+  /** A bus assigns names and requires a greeting; otherwise the peer is the service. */
   readonly isBus: boolean
 }
 
 /**
- * Calls methods over D-Bus (specification 0.43). The first call connects, and the connection is kept until it fails, or
- * an answer does not come in time: who is silent once is asked anew over another one.
+ * Calls methods over D-Bus (specification 0.43). The first call connects, and the connection is kept until it fails or
+ * a reply times out: the next call then uses a new one.
  */
 export class DBusClient {
   readonly #options: DBusClientOptions
@@ -52,14 +52,14 @@ export class DBusClient {
   }
 
   /**
-   * The values of the reply. Rejects with a `DBusError` where the peer answers with one; with any other error the
-   * connection has failed, and with it all calls under way.
+   * The values of the reply. Rejects with a `DBusError` if the peer replies with an error; any other error means that
+   * the connection failed, with all calls in flight.
    */
   call(request: DBusRequest, signal: AbortSignal): Promise<readonly DBusValue[]> {
     return this.#with(signal, session => session.call(request))
   }
 
-  /** Connects, where it is not connected. Rejects where nobody answers as D-Bus has it. */
+  /** Connects unless already connected. Rejects if no peer answers with valid D-Bus. */
   connect(signal: AbortSignal): Promise<void> {
     return this.#with(signal, async () => {})
   }
@@ -78,7 +78,7 @@ export class DBusClient {
     }
   }
 
-  /** Ends the connection and all calls under way. A later call connects again. */
+  /** Closes the connection and fails all calls in flight. A later call connects again. */
   close(): void {
     this.#session?.fail(new Error('D-Bus call failed: the connection was closed'))
     this.#session = undefined
@@ -98,7 +98,7 @@ class Session {
   #failure: Error | undefined
   #socket: Socket | undefined
   #lastSerial = 0
-  /** Rejects what the beginning waits for. */
+  /** Rejects the pending authentication. */
   #failStart: (error: Error) => void = () => {}
 
   constructor(options: DBusClientOptions) {
@@ -106,7 +106,7 @@ class Session {
       this.#failStart = reject
     })
     this.ready = Promise.race([this.#start(options), failed])
-    // Those who call await it; nobody may be there where it fails late.
+    // Callers await it; a late failure may have no caller left.
     this.ready.catch(error => this.fail(error))
   }
 
@@ -149,7 +149,7 @@ class Session {
     })
   }
 
-  /** The first socket that somebody answers at. */
+  /** Connects to the first socket that accepts. */
   async #connect(sockets: readonly string[]): Promise<Socket> {
     const faults: string[] = []
     for (const path of sockets) {
@@ -177,7 +177,7 @@ class Session {
     throw new Error(`cannot connect to D-Bus: ${faults.join('; ')}`)
   }
 
-  /** Says who this process is, which the kernel vouches for (EXTERNAL), and goes over to messages. */
+  /** Authenticates as this process, which the kernel verifies (EXTERNAL), then switches to messages. */
   #authenticate(socket: Socket): Promise<void> {
     return new Promise(resolve => {
       let line = Buffer.alloc(0)
@@ -210,7 +210,7 @@ class Session {
     }
   }
 
-  /** Signals and calls are nothing to this client, and answers that it did not ask for neither. */
+  /** Ignores signals, calls and unexpected replies. */
   #take(message: DBusMessage): void {
     const { type, replySerial, signature } = message
     if (type !== messageTypes.reply && type !== messageTypes.error) return
@@ -231,12 +231,12 @@ function printable(text: string): string {
   return text.slice(0, 200).replace(/\p{Control}/gu, '?')
 }
 
-/** Puts messages together from what comes in pieces. */
+/** Assembles messages from pieces. */
 class Messages {
   readonly #take: (message: DBusMessage) => void
   #pieces: Buffer[] = []
   #size = 0
-  /** So many bytes have to be there before there is anything to do. */
+  /** Bytes required before parsing can continue. */
   #needed = prefixBytes
 
   constructor(take: (message: DBusMessage) => void) {
@@ -264,8 +264,8 @@ class Messages {
 }
 
 /**
- * The sockets that an address names (specification 0.43, "Server Addresses"): those of transport `unix`, by path or
- * abstract name. Throws where there is none.
+ * The sockets in an address (specification 0.43, "Server Addresses"): transport `unix`, by path or abstract name.
+ * Throws if there is none.
  */
 export function parseDBusAddress(address: string): readonly string[] {
   const sockets: string[] = []

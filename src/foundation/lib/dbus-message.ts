@@ -2,9 +2,9 @@
 
 import { DBusReader, type DBusValue, type DBusVariant, DBusWriter } from './dbus-value.ts'
 
-/** The protocol has 128 MiB. A longer message is no answer to anything that is asked here. */
+/** The protocol allows 128 MiB, but no reply to svc is that long. */
 export const mostMessageBytes = 16 * 1024 * 1024
-/** What has to be there before a message's size is known. */
+/** Bytes needed to determine a message's size. */
 export const prefixBytes = 16
 
 export const messageTypes = { call: 1, reply: 2, error: 3, signal: 4 } as const
@@ -18,7 +18,7 @@ const fields = {
   destination: 6,
   signature: 8,
 } as const
-/** Field → what it is written as. Fields that are not here are passed over. */
+/** Field → its signature. Other fields are skipped. */
 const fieldTypes = new Map<number, string>(
   Object.values(fields).map(field => [
     field,
@@ -31,24 +31,24 @@ export interface DBusCall {
   readonly path: string
   readonly interface: string
   readonly member: string
-  /** Of `body`; '' where there is none. */
+  /** Signature of `body`; '' without a body. */
   readonly signature?: string
   readonly body?: readonly DBusValue[]
 }
 
-/** What comes back, or comes unasked. */
+/** A reply, or an unsolicited message. */
 export interface DBusMessage {
   readonly type: number
   readonly serial: number
-  /** 0 where it answers nothing. */
+  /** 0 if it is not a reply. */
   readonly replySerial: number
   readonly errorName: string
   readonly signature: string
-  /** Reads the body by the message's signature. Throws where it is not made so. */
+  /** Reads the body by the message's signature. Throws if they do not match. */
   body(): readonly DBusValue[]
 }
 
-/** A method call as bytes. Throws where a value is not of its type. */
+/** Encodes a method call. Throws if a value does not match its type. */
 export function encodeCall(serial: number, call: DBusCall): Buffer {
   const { signature = '' } = call
   const body = new DBusWriter()
@@ -74,7 +74,7 @@ function text(field: number, signature: string, value: string): DBusValue {
   return [field, { signature, value }]
 }
 
-/** The size of the message that begins with these 16 bytes. Throws where none does. */
+/** The size of the message that begins with these 16 bytes. Throws if they are not a message. */
 export function messageSize(prefix: Buffer): number {
   const order = prefix[0]
   if (order !== littleEndian && order !== bigEndian) throw new Error('a message has no byte order')
@@ -86,7 +86,7 @@ export function messageSize(prefix: Buffer): number {
   return size
 }
 
-/** The whole message that these bytes are. Throws where its header is against the rules. */
+/** Decodes one whole message. Throws if its header is invalid. */
 export function decodeMessage(bytes: Buffer): DBusMessage {
   const isLittle = bytes[0] === littleEndian
   const reader = new DBusReader(bytes, isLittle)

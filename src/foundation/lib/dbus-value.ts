@@ -1,11 +1,11 @@
-// Values of D-Bus as bytes (specification 0.43, "Type System" and "Marshaling"). What comes from a bus is foreign:
-// every length, depth and padding is held to the rules before anything is built from it.
+// Encodes and decodes D-Bus values (specification 0.43, "Type System" and "Marshaling"). Input is foreign: every
+// length, depth and padding is checked before anything is built from it.
 
 import { isUtf8 } from 'node:buffer'
 
 /**
- * A value by its signature: y n q i u d h are numbers, x t bigints, b booleans, s o g strings, `ay` a Uint8Array,
- * another array a list, a struct a list of its fields, a dictionary a list of pairs, and v a `DBusVariant`.
+ * A value by signature: y n q i u d h are numbers, x t bigints, b booleans, s o g strings, `ay` is a Uint8Array, any
+ * other array a list, a struct a list of its fields, a dictionary a list of pairs, and v a `DBusVariant`.
  */
 export type DBusValue = number | bigint | boolean | string | Uint8Array | readonly DBusValue[] | DBusVariant
 
@@ -14,14 +14,14 @@ export interface DBusVariant {
   readonly value: DBusValue
 }
 
-/** Arrays, structs and variants inside each other. */
+/** Maximum nesting of arrays, structs and variants. */
 const mostDepth = 32
-/** Values in a message: a body of 16 MiB may not become gigabytes of lists. */
+/** Maximum values in a message, so that a body of 16 MiB does not become gigabytes of lists. */
 const mostValues = 1 << 19
 
 interface Type {
   readonly code: string
-  /** Of the elements of an array, or the fields of a struct or dictionary entry. */
+  /** Types of an array's elements, or of the fields of a struct or dictionary entry. */
   readonly parts: readonly Type[]
 }
 
@@ -47,7 +47,7 @@ const alignments: Readonly<Record<string, number>> = {
   },
 }
 
-/** The complete types of a signature. Throws where it is none. */
+/** The complete types in a signature. Throws if it is invalid. */
 function parseSignature(signature: string): readonly Type[] {
   if (signature.length > 255) throw new Error('a signature is longer than 255 characters')
   let at = 0
@@ -70,7 +70,7 @@ function parseSignature(signature: string): readonly Type[] {
   return types
 }
 
-/** Writes values, little-endian. Throws where a value is not of its type: a mistake of the caller. */
+/** Writes values, little-endian. Throws if a value does not match its type: a mistake of the caller. */
 export class DBusWriter {
   #bytes = Buffer.alloc(256)
   #at = 0
@@ -83,15 +83,15 @@ export class DBusWriter {
   }
 
   align(to: number): void {
-    this.#at = this.#room((to - (this.#at % to)) % to) // what is skipped is zero
+    this.#at = this.#room((to - (this.#at % to)) % to) // padding is zero
   }
 
-  /** What is written, in a buffer of its own. */
+  /** A copy of the written bytes. */
   bytes(): Buffer {
     return Buffer.from(this.#bytes.subarray(0, this.#at))
   }
 
-  /** Makes room for so many bytes. Answers where they end. */
+  /** Reserves bytes and returns their end. */
   #room(size: number): number {
     const end = this.#at + size
     if (end > this.#bytes.length)
@@ -163,7 +163,7 @@ function isObjectPath(text: string): boolean {
   return text === '/' || /^(\/[A-Za-z0-9_]+)+$/.test(text)
 }
 
-/** Reads values of either endianness. Throws at the first byte that is against the rules. */
+/** Reads values of either endianness. Throws at the first invalid byte. */
 export class DBusReader {
   readonly #bytes: Buffer
   readonly #little: boolean
@@ -189,7 +189,7 @@ export class DBusReader {
     this.#at = end
   }
 
-  /** The end of so many bytes from here. Throws where the message ends before, or before `after` more. */
+  /** The offset after `size` bytes. Throws if the message ends before that, or before `after` more. */
   #skip(size: number, after: number): number {
     const end = this.#at + size
     if (end + after > this.#bytes.length) throw new Error('a value is larger than its message')

@@ -5,14 +5,14 @@ import type { ConnectionOptions } from 'node:tls'
 import { hostPort } from './host-port.ts'
 import type { ProxyChoice, ProxyTarget } from './proxy.ts'
 
-/** How to be sure of the server, and who we are to it. Files are PEM and are read at every connect: they rotate. */
+/** How to verify the server and authenticate to it. Files are PEM, read at every connect, as they may rotate. */
 export interface TlsOptions {
-  /** '': the roots that the runtime brings. */
+  /** '': the runtime's roots. */
   readonly caFile: string
-  /** Our certificate for mutual TLS, with `keyFile`. '': none. */
+  /** Client certificate for mutual TLS, with `keyFile`. '': none. */
   readonly certFile: string
   readonly keyFile: string
-  /** Name that the server's certificate must carry. '': the host that we connect to. */
+  /** Name that the server's certificate must have. '': the host of the connection. */
   readonly serverName: string
   readonly insecureSkipVerify: boolean
 }
@@ -20,21 +20,21 @@ export interface TlsOptions {
 export interface DialerOptions {
   readonly host: string
   readonly port: number
-  /** A Unix socket in place of host and port. '' or left out: none. */
+  /** A Unix socket instead of host and port. '' or undefined: none. */
   readonly socketPath?: string
   /** Undefined: without TLS. */
   readonly tls: TlsOptions | undefined
-  /** For one connection: names, proxy and TLS included. */
+  /** For the whole connection, including name resolution, proxy and TLS. */
   readonly connectTimeoutMs: number
-  /** Asked at every connect. Left out: no proxy. */
+  /** Called at every connect. Undefined: no proxy. */
   readonly proxy?: ProxyChoice | undefined
-  /** How names become addresses; the system's way when left out. */
+  /** Resolves names; default: the system's resolver. */
   readonly lookup?: LookupFunction
-  /** Where to read to; it holds for connections without TLS and without a tunnel, and for others is not looked at. */
+  /** Read buffer; used only for connections without TLS and without a tunnel. */
   readonly onread?: OnReadOpts
 }
 
-/** A connection that could not be made. `type` says where it failed. */
+/** A connection failed. `type` is the stage. */
 export class ConnectError extends Error {
   readonly type: 'connect' | 'dns' | 'tls'
 
@@ -45,13 +45,16 @@ export class ConnectError extends Error {
   }
 }
 
-/** Above a round trip around the world, so that a far address is not given up for the next. Node's own is 250 ms. */
+/**
+ * Above a round trip around the world, so that a far address is not abandoned for the next one. Node's default is 250
+ * ms.
+ */
 const addressTimeoutMs = 1000
 const maxProxyAnswerBytes = 16 * 1024
 
 /**
- * Makes connections to one server. The name is resolved at every connect; its addresses take turns in being the first,
- * within the order of families that the system prefers, and all are tried (RFC 8305).
+ * Connects to one server. Names are resolved at every connect; addresses take turns in being first, within the family
+ * order that the system prefers, and all are tried (RFC 8305).
  */
 export class Dialer {
   readonly #options: DialerOptions
@@ -67,7 +70,7 @@ export class Dialer {
     this.#protocols = protocols
   }
 
-  /** A connection that is ready for its first byte. Rejects with a `ConnectError`. */
+  /** Resolves with a connection that is ready for its first byte. Rejects with a `ConnectError`. */
   async dial(): Promise<Socket> {
     const { tls, host } = this.#options
     const secure = tls && {
@@ -84,14 +87,14 @@ export class Dialer {
     }
   }
 
-  /** Ends the attempts that run, and refuses others. */
+  /** Aborts running attempts and rejects new ones. */
   close(): void {
     this.#closed = true
     for (const attempt of this.#dialing) attempt.end('the client is closed')
   }
 }
 
-/** One connection in the making: TCP, a proxy's tunnel where there is one, TLS. */
+/** One connection attempt: TCP, a proxy's tunnel if there is one, TLS. */
 class Attempt {
   readonly #options: DialerOptions
   readonly #lookup: LookupFunction
@@ -144,13 +147,13 @@ class Attempt {
   }
 
   async #secure(socket: Socket, options: ConnectionOptions): Promise<Socket> {
-    // Loaded with the first connection that needs it: it takes 4 MB.
+    // Loaded with the first connection that needs it, since it takes 4 MB.
     const { connect: connectTls } = process.getBuiltinModule?.('node:tls') ?? (await import('node:tls'))
     let safe: Socket
     try {
       safe = connectTls({ ...options, socket })
     } catch (error) {
-      // A pair that is being replaced, file by file, does not fit for a moment.
+      // During rotation, certificate and key may briefly not match.
       throw new ConnectError(`cannot use cert_file with key_file: ${faultText(error as Error)}`, 'tls', error)
     }
     this.#socket = safe
@@ -183,7 +186,7 @@ function rotating(resolve: typeof lookupName | LookupFunction, turn: number): Lo
     })
 }
 
-/** Each family begins with another of its addresses at each turn. */
+/** Rotates the addresses of each family by `turn`. */
 function rotated(addresses: readonly LookupAddress[], turn: number): LookupAddress[] {
   const places = new Map<number, LookupAddress[]>()
   for (const address of addresses) {
@@ -197,7 +200,7 @@ function rotated(addresses: readonly LookupAddress[], turn: number): LookupAddre
   })
 }
 
-/** Resolves with the event, rejects when the socket ends before it. */
+/** Resolves with the event, rejects if the socket ends before it. */
 function reached(socket: Socket, event: string, failure: (error: Error) => ConnectError): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error): void => reject(failure(error))
@@ -212,7 +215,7 @@ function reached(socket: Socket, event: string, failure: (error: Error) => Conne
   })
 }
 
-/** Asks for a tunnel and leaves on the socket what comes through it. */
+/** Requests a tunnel; later bytes remain on the socket. */
 function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promise<void> {
   return new Promise((resolve, reject) => {
     let answer: Buffer = Buffer.alloc(0)
@@ -225,7 +228,7 @@ function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promi
     const fail = (error: Error): void =>
       finish(() => reject(new ConnectError(faultText(error), 'connect', error)))
     const closed = (): void => fail(new Error('it closed the connection without an answer'))
-    // Read by hand, since a socket that flows would lose what comes before its next reader.
+    // Read explicitly, since a flowing socket would lose bytes before its next reader attaches.
     const read = (): void => {
       const chunk: Buffer | null = socket.read()
       if (chunk === null) return
@@ -247,12 +250,12 @@ function askForTunnel(socket: Socket, target: string, proxy: ProxyTarget): Promi
   })
 }
 
-/** Puts back what came behind the proxy's answer: the server may speak first. */
+/** Puts back bytes after the proxy's response: the server may send first. */
 function leave(socket: Socket, rest: Buffer): void {
   if (rest.length > 0) socket.unshift(rest)
 }
 
-/** Why the answer opens no tunnel; '' when it does. */
+/** Why the response opens no tunnel; '' if it does. */
 function tunnelFault(head: string, target: string, { authorization, variable }: ProxyTarget): string {
   const status = /^HTTP\/1\.[01] (\d{3})/.exec(head)?.[1]
   if (status === undefined) return 'its answer is not HTTP'
@@ -281,7 +284,10 @@ async function tlsOptions(tls: TlsOptions, name: string): Promise<ConnectionOpti
   }
 }
 
-/** An address goes into `host`, for SNI knows only names (RFC 6066, section 3); the certificate is checked for either. */
+/**
+ * An address goes into `host`, because SNI allows only names (RFC 6066, section 3); the certificate is checked for
+ * either.
+ */
 function serverOptions(name: string): ConnectionOptions {
   return { minVersion: 'TLSv1.2', host: name, ...(!isIP(name) && { servername: name }) }
 }
@@ -303,24 +309,24 @@ function tcpError(error: NodeJS.ErrnoException, host: string): ConnectError {
 
 type SocketError = NodeJS.ErrnoException & { readonly reason?: unknown }
 
-/** The error of a connection in one line for people, with advice about `ca_file` where that may help. */
+/** A connection error in one line for people, with a hint about `ca_file` if it may help. */
 export function faultText(error: SocketError): string {
   const text = bareFaultText(error)
   return unknownIssuers.has(error.code ?? '') ? `${text}; check that ca_file contains its CA` : text
 }
 
-/** The same without advice, for those that have no key of this name. */
+/** The same without the hint, for callers without a key of this name. */
 export function bareFaultText(error: SocketError): string {
-  // Happy eyeballs: one error for each address stands behind an empty message.
+  // Happy eyeballs: an empty message with one error per address.
   const causes = error instanceof AggregateError ? error.errors.map(e => (e as Error).message).join(', ') : ''
   const { code = '' } = error
-  // OpenSSL's message has its source lines around the reason.
+  // OpenSSL's message contains source lines around the reason.
   if (/^ERR_O?SSL_/.test(code) && typeof error.reason === 'string') return `${error.reason} (${code})`
   if (unknownIssuers.has(code)) return error.message.split(';', 1)[0]!
   return error.message || causes || code || 'unknown'
 }
 
-/** Node adds hints for programmers to these. */
+/** Node appends hints for programmers to these. */
 const unknownIssuers = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',

@@ -1,12 +1,11 @@
 import { type Dir, opendirSync } from 'node:fs'
 
-/** Names that are fetched at once. */
+/** Names read at once. */
 const bufferSize = 256
 
 /**
- * The names in a directory, in its order, at most so many. They are read as they are asked for: a directory of a million
- * names, such as the descriptors of a process can be, holds nobody up who lets others have their turns between two. None
- * where it cannot be read.
+ * The names in a directory, unsorted, up to `most`. They are read lazily: the caller can yield between names of a
+ * directory with a million of them, such as a process's descriptors. Empty if unreadable.
  */
 export function* namesIn(path: string, most = Number.POSITIVE_INFINITY): Generator<string, void> {
   let directory: Dir
@@ -30,6 +29,6 @@ function entryOf(directory: Dir) {
   try {
     return directory.readSync()
   } catch {
-    return null // it has gone, as the descriptors of a process that ends
+    return null // it was removed, like the descriptors of an exiting process
   }
 }

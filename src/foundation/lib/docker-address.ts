@@ -1,14 +1,14 @@
-/** Where a daemon of Docker listens: at a Unix socket, or at a port. */
+/** Where a Docker daemon listens: at a Unix socket, or at a port. */
 export type DockerAddress =
   | { readonly path: string }
   | {
       readonly host: string
-      /** 0: none is written. */
+      /** 0: not specified. */
       readonly port: number
       readonly scheme: 'tcp' | 'http' | 'https'
     }
 
-/** Why an address is of no use, and what to write in its place. */
+/** Why an address is invalid, and what to write instead. */
 export interface AddressFault {
   readonly reason: string
   readonly instead: string
@@ -17,7 +17,7 @@ export interface AddressFault {
 const place = /^(?:\[([0-9a-fA-F:.%\w]+)\]|([^\s:[\]/@?#]*))(?::(\d{1,5}))?\/?$/
 const instead = 'unix:///run/docker.sock or tcp://HOST:PORT'
 
-/** Reads what the client of Docker takes as `--host` (docker(1)): `unix://…`, `tcp://…`, `http(s)://…`, a path, `host:port`. */
+/** Parses the argument of Docker's `--host` (docker(1)): `unix://…`, `tcp://…`, `http(s)://…`, a path, `host:port`. */
 export function parseDockerAddress(address: string): DockerAddress | AddressFault {
   const [, scheme = '', rest = ''] = /^(?:([a-z][a-z0-9+.-]*):\/\/)?(.*)$/is.exec(address)!
   if ((scheme === '' || scheme === 'unix') && rest.startsWith('/')) return { path: rest }
@@ -45,7 +45,7 @@ export function parseDockerAddress(address: string): DockerAddress | AddressFaul
   return { host: address6 ?? (name || 'localhost'), port, scheme: known }
 }
 
-/** The address without credentials, for people. */
+/** The address without credentials, for display. */
 export function shownDockerAddress(address: string): string {
   return address.replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/is, '$1[REDACTED]@').slice(0, 256)
 }

@@ -10,8 +10,8 @@ const unitMs: Readonly<Record<string, number>> = {
 }
 
 /**
- * Milliseconds of a duration text such as `500ms`, `30s`, `1.5h` or `1h30m`; undefined when it is none.
- * Units: ns, us, ms, s, m, h and d. A bare `0` needs none.
+ * Parses a duration such as `500ms`, `30s`, `1.5h` or `1h30m` to milliseconds; undefined if invalid. Units: ns, us, ms,
+ * s, m, h and d. A bare `0` needs none.
  */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0
@@ -27,7 +27,7 @@ export function parseDuration(text: string): number | undefined {
   return Number(ms.toFixed(6))
 }
 
-/** The duration text of milliseconds, without units that are zero: `24h15m30s`, `1.5s`, `500ms`, `0s`. */
+/** Formats milliseconds, omitting units that are zero: `24h15m30s`, `1.5s`, `500ms`, `0s`. */
 export function formatDuration(ms: number): string {
   if (ms < 0) return `-${formatDuration(-ms)}`
   if (ms === 0) return '0s'

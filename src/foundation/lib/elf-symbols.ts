@@ -21,30 +21,30 @@ import { u64 } from './u64.ts'
 
 /** A function of an ELF file. */
 export interface ElfSymbol {
-  /** Of its first instruction in the file. */
+  /** File offset of its first instruction. */
   readonly offset: number
   /** Bytes. */
   readonly size: number
-  /** Its first bytes, 16 at most. */
+  /** Its first bytes, at most 16. */
   readonly start: Buffer
 }
 
 export interface ElfFile {
-  /** As `file` and `readelf -n` show it; empty where there is none. */
+  /** As `file` and `readelf -n` print it; empty if there is none. */
   readonly buildId: string
-  /** As st_dev and st_ino have it: `device:inode`. */
+  /** `device:inode`, as in st_dev and st_ino. */
   readonly identity: string
   readonly machine: Machine
-  /** Those of the wanted functions that the file defines. */
+  /** The requested functions that the file defines. */
   readonly functions: ReadonlyMap<string, ElfSymbol>
 }
 
-/** Bytes that are read at once. */
+/** Bytes per read. */
 const chunkBytes = 256 * 1024
 const mostNoteBytes = 65_536
-/** Of a table of symbols or of their names. Larger ones are those of browsers with all their debug information. */
+/** Maximum size of a symbol or string table. Only browsers with full debug information have larger ones. */
 const mostTableBytes = 128 * 1024 * 1024
-/** Places of one name in the table of names: linkers share the ends of longer names. */
+/** Offsets of one name in the string table: linkers share suffixes of longer names. */
 const mostPlaces = 64
 const symbolBytes = 24
 const startBytes = 16
@@ -53,7 +53,7 @@ const symbolFunction = 2
 
 /**
  * Finds functions by name in the symbol tables of a 64-bit ELF file (System V ABI, chapters 4 and 5), the dynamic one
- * first. Reads in pieces, and what the file says is bounded before it is believed. Throws where the file is none.
+ * first. Reads in pieces, and validates every value of the file before using it. Throws if it is not such a file.
  */
 export async function readElfSymbols(path: string, names: readonly string[]): Promise<ElfFile> {
   const file = await open(path)
@@ -88,7 +88,7 @@ class Reader {
     const functions = new Map<string, ElfSymbol>()
     for (const wanted of [sectionType.dynsym, sectionType.symtab]) {
       if (functions.size > 0) break
-      // A file has one of each. One that has thousands, all of the same bytes, is hostile.
+      // A file has one of each. One with thousands of identical tables is hostile.
       const table = sections.find(({ type }) => type === wanted)
       if (table) await this.#find(table, sections, code, names, functions)
     }
@@ -129,7 +129,7 @@ class Reader {
     }
   }
 
-  /** Where the names stand in a table of strings. */
+  /** Offsets of the names in a string table. */
   async #places(strings: SectionHeader, names: readonly string[]): Promise<Map<number, string>> {
     const places = new Map<number, string>()
     const wanted = names.map(name => ({ name, bytes: Buffer.from(`${name}\0`, 'latin1'), count: 0 }))
@@ -146,7 +146,10 @@ class Reader {
     return places
   }
 
-  /** The bytes of a section, each piece with the last `overlap` of the one before. The buffer is reused. */
+  /**
+   * The bytes of a section in pieces, each starting with the last `overlap` bytes of the previous one. The buffer is
+   * reused.
+   */
   async *#chunks(section: SectionHeader, overlap: number): AsyncGenerator<{ bytes: Buffer; offset: number }> {
     if (section.offset + section.size > this.#size) throw new ElfError('the file is cut off')
     const whole = chunkBytes - (chunkBytes % symbolBytes)

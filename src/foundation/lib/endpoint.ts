@@ -1,21 +1,21 @@
-/** Where a receiver of OTLP is reached. */
+/** Address of an OTLP receiver. */
 export interface Endpoint {
   readonly host: string
   readonly port: number
   readonly secure: boolean
-  /** Path of a URL, without a slash at its end; '' for none. gRPC knows none. */
+  /** Path of a URL, without a trailing slash; '' for none. gRPC has none. */
   readonly path: string
 }
 
-/** Ports of OTLP where none is written: of a bare host, and of URLs, which over HTTP mean what they mean to a browser. */
+/** Default OTLP ports: of a bare host, and of URLs, which for HTTP have a browser's defaults. */
 const defaultPorts = {
   grpc: { '': 4317, dns: 4317, http: 4317, https: 443 },
   http: { '': 4318, dns: 4318, http: 80, https: 443 },
 } as const
 
 /**
- * Reads `host`, `host:port`, `[ipv6]:port`, or any of them behind `http://`, `https://` or `dns:///`. Throws an `Error`
- * that tells what is wrong and repeats no credentials and no query.
+ * Parses `host`, `host:port`, `[ipv6]:port`, or any of them after `http://`, `https://` or `dns:///`. Throws an `Error`
+ * that names the fault without credentials or query.
  */
 export function parseEndpoint(
   endpoint: string,
@@ -24,7 +24,7 @@ export function parseEndpoint(
 ): Endpoint {
   const fault = endpointFault(endpoint)
   if (fault !== '') {
-    // Up to the last @, for a password may have any character, and without the query, which may be a token.
+    // Up to the last @, since a password may contain any character, and without the query, which may contain a token.
     const shown = endpoint
       .replace(/^([a-z][a-z0-9+.-]*:\/\/)?.*@/i, '$1[REDACTED]@')
       .replace(/[?#].*$/, '?[REDACTED]')
@@ -41,9 +41,9 @@ export function parseEndpoint(
 }
 
 /**
- * The path of a request over HTTP: of a base endpoint its own path and `path` behind it, of the URL of one signal exactly
- * what is written, `/` where nothing is (OTLP exporter specification, "Endpoint URLs for OTLP/HTTP"). A bare
- * `host:port` is no URL and always gets `path`.
+ * The path of an HTTP request: for a base endpoint its own path followed by `path`, for the URL of one signal exactly
+ * its path, `/` if it has none (OTLP exporter specification, "Endpoint URLs for OTLP/HTTP"). A bare `host:port` is no
+ * URL and always gets `path`.
  */
 export function requestPath(endpoint: string, ownEndpoint: boolean, path: string): string {
   const { scheme = '', path: written = '' } = split(endpoint) ?? {}
@@ -51,7 +51,7 @@ export function requestPath(endpoint: string, ownEndpoint: boolean, path: string
   return verbatim ? written || '/' : written.replace(/\/+$/, '') + path
 }
 
-/** Why a text is no endpoint; '' when it is one. */
+/** Why a text is no endpoint; '' if it is one. */
 export function endpointFault(endpoint: string): string {
   if (hasCredentials(endpoint)) return 'a user name or password in it would show up in logs'
   const parts = split(endpoint)
@@ -61,7 +61,7 @@ export function endpointFault(endpoint: string): string {
   return port !== '' && (Number(port) < 1 || Number(port) > 65535) ? `${port} is not a valid port` : ''
 }
 
-/** Whether there is something before an `@` (RFC 3986, section 3.2.1, userinfo). */
+/** True if there is an `@` (RFC 3986, section 3.2.1, userinfo). */
 export function hasCredentials(endpoint: string): boolean {
   return endpoint.includes('@')
 }
@@ -74,7 +74,7 @@ function split(
 ):
   | { readonly scheme: string; readonly host: string; readonly port: string; readonly path: string }
   | undefined {
-  // What follows `dns://` up to the next slash is the resolver to ask (gRPC name resolution).
+  // The text between `dns://` and the next slash is the resolver (gRPC name resolution).
   const parts = form.exec(endpoint.trim().replace(/^dns:\/\/[^/]*\//i, 'dns://'))
   if (parts === null) return undefined
   const [, scheme = '', ipv6, name, port = '', path = ''] = parts

@@ -1,4 +1,4 @@
-/** By number, on all architectures that the agent runs on (Linux, asm-generic/errno.h). Those of file systems. */
+/** By number, on all architectures that the agent supports (Linux, asm-generic/errno.h). Errors of file operations. */
 const texts: Readonly<Record<number, string>> = {
   1: 'operation not permitted',
   2: 'no such file or directory',
@@ -40,7 +40,7 @@ const texts: Readonly<Record<number, string>> = {
   128: 'key has been revoked',
 }
 
-/** What an errno means, in the words of strerror(3), without a capital; `errno 134` for a rare one. */
+/** Describes an errno like strerror(3), without a capital; `errno 134` for a rare one. */
 export function errnoText(errno: number): string {
   return texts[errno] ?? `errno ${errno}`
 }

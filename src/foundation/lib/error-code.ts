@@ -1,4 +1,4 @@
-/** An error and what caused it, the error first; at most eight, as a cause may be the error itself. */
+/** An error, then its causes; at most eight, as a cause may be the error itself. */
 export function* causesOf(error: unknown): Generator<unknown> {
   let at = error
   for (let depth = 0; at !== undefined && depth < 8; depth++) {
@@ -7,7 +7,7 @@ export function* causesOf(error: unknown): Generator<unknown> {
   }
 }
 
-/** The first code, of the system or of OpenSSL, of an error and of what caused it, as `EACCES`; '' where none has one. */
+/** The first system or OpenSSL code of an error and its causes, such as `EACCES`; '' if there is none. */
 export function errorCode(error: unknown): string {
   for (const cause of causesOf(error)) {
     const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined

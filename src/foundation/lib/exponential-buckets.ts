@@ -1,39 +1,39 @@
-// Buckets whose bounds are powers of 2^(1 / 2^scale): the bucket with index i holds what is above 2^(i / 2^scale), up to
+// Buckets whose bounds are powers of 2^(1 / 2^scale): the bucket with index i holds values above 2^(i / 2^scale), up to
 // and including 2^((i + 1) / 2^scale) (OpenTelemetry metrics data model, "ExponentialHistogram").
 
 const view = new DataView(new ArrayBuffer(8))
 
-/** Index of the bucket of a positive, finite number. Exact at powers of two and where the scale is not positive. */
+/** Bucket index of a positive, finite number. Exact at powers of two and for scales that are not positive. */
 export function bucketIndex(value: number, scale: number): number {
   view.setFloat64(0, value)
   const head = view.getUint32(0)
   const isPower = (head & 0xfffff) === 0 && view.getUint32(4) === 0
   const exponent = (head >>> 20) - 1023
-  // Numbers below 2^-1022 have no exponent of their own: all of them count as the smallest that has.
+  // Subnormal numbers, below 2^-1022, count as the smallest normal one.
   const ceiling = exponent === -1023 ? -1022 : isPower ? exponent : exponent + 1
   if (scale <= 0) return Math.ceil(ceiling / 2 ** -scale) - 1
   if (isPower || exponent === -1023) return ceiling * 2 ** scale - 1
   return Math.ceil(Math.log2(value) * 2 ** scale) - 1
 }
 
-/** What is counted in buckets, of which the first has the index `offset`. */
+/** Counts of consecutive buckets; the first has the index `offset`. */
 export interface BucketCounts {
   readonly scale: number
   readonly offset: number
   readonly counts: Float64Array
 }
 
-/** Counts by bucket of one series. When they would be more than `most`, pairs of buckets become one: the scale falls. */
+/** Bucket counts of one series. Above `most` buckets, pairs are merged: the scale decreases. */
 export class ExponentialBucketCounts {
   scale: number
   /** Index of the first of `counts`. */
   offset = 0
-  /** How many of `counts` are in use, from the first on. */
+  /** Number of `counts` in use, from the first. */
   length = 0
   #counts = new Float64Array(8)
   readonly #most: number
 
-  /** `most` is 2 or more: what is below 1 and what is above is never in the same bucket. */
+  /** `most` is at least 2: values below 1 and above 1 are never in the same bucket. */
   constructor(startScale: number, most: number) {
     this.scale = startScale
     this.#most = most
@@ -44,7 +44,7 @@ export class ExponentialBucketCounts {
     return this.#counts.subarray(0, this.length)
   }
 
-  /** `counts` without those that there were before. */
+  /** `counts` minus those of `before`. */
   since(before: BucketCounts | undefined): Float64Array {
     const counts = this.counts.slice()
     if (before === undefined) return counts
@@ -76,7 +76,7 @@ export class ExponentialBucketCounts {
     this.scale--
   }
 
-  /** Makes the range hold an index, which `most` allows. */
+  /** Extends the range to an index that `most` allows. */
   #include(index: number): void {
     if (this.length === 0) this.offset = index
     const before = Math.max(0, this.offset - index)
@@ -96,8 +96,8 @@ export class ExponentialBucketCounts {
 }
 
 /**
- * Merges buckets in place, of which the first has the index `offset`, as a scale lower by one has them. Returns how many
- * they are then; the first has the index floor(offset / 2). What stood behind is 0.
+ * Merges pairs of buckets in place for a scale lower by one; the first bucket has the index `offset`. Returns the new
+ * number of buckets; the first has the index floor(offset / 2). Freed buckets are 0.
  */
 export function mergePairs(counts: Float64Array, offset: number, length: number): number {
   const first = Math.floor(offset / 2)

@@ -119,8 +119,8 @@ test('histograms and summaries are put together by their labels', () => {
 
 test('a text that breaks the rules is refused with the line', () => {
   const check = (text: string | Buffer, message: RegExp) => assert.throws(() => parse(text), message)
-  check('a 1\nb 2', /^Error: line 2: it has no end/)
-  check('# HELP a x', /line 1: it has no end/)
+  check('a 1\nb 2', /^Error: line 2: it does not end with a line feed/)
+  check('# HELP a x', /line 1: it does not end with a line feed/)
   check('a\n', /the value is not a number: ""/)
   check('a 1\r\n', /the value is not a number: "1\\r"/)
   for (const text of ['0x10', '1_000', '1e400', 'one', '+nan', '--1'])

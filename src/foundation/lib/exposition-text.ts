@@ -5,36 +5,36 @@ import { utf8Text } from './utf8-text.ts'
 export interface TextFamily {
   readonly name: string
   readonly type: 'counter' | 'gauge' | 'untyped' | 'histogram' | 'summary'
-  /** Undefined where the text says nothing. */
+  /** Undefined if the text has none. */
   readonly help: string | undefined
-  /** All that its samples have, in rising order. */
+  /** All labels of its samples, in ascending order. */
   readonly labels: readonly string[]
   readonly samples: readonly TextSample[]
 }
 
 export interface TextSample {
-  /** In the order of the family's; '' for one that it has not. */
+  /** In the order of the family's labels; '' for a missing one. */
   readonly labels: readonly string[]
-  /** Of histograms and summaries nothing: they have a distribution. */
+  /** Unused for histograms and summaries, which have a distribution. */
   readonly value: number
   readonly distribution: TextDistribution | undefined
 }
 
 export interface TextDistribution {
-  /** Cumulative counts by upper bound, or values by quantile, in rising order, without that for +Inf. */
+  /** Cumulative counts by upper bound, or values by quantile, in ascending order, without +Inf. */
   readonly parts: readonly (readonly [bound: number, value: number])[]
   readonly sum: number
   readonly count: number
 }
 
-/** Labels of one family: all of its samples have all of them, so they count doubly. */
+/** Labels of one family: each of its samples has all of them, so they multiply. */
 const mostLabels = 128
 
 /**
- * Reads metrics in Prometheus' text format 0.0.4 as strictly as its own reader does: the last line ends, no word
- * stands behind a value. Families come in the order of their first lines, and have a sample. Throws, with the line's
- * number, where the text is something else, holds timestamps, or has more than `mostSamples`, or as many names that
- * only comments have.
+ * Parses Prometheus' text format 0.0.4 as strictly as Prometheus does: the last line must end, and no word may follow a
+ * value. Families are in the order of their first lines, and have at least one sample. Throws, with the line number, if
+ * the text is invalid, has timestamps, or has more than `mostSamples` samples, or as many names that occur only in
+ * comments.
  */
 export function parseExposition(bytes: Buffer, mostSamples: number): readonly TextFamily[] {
   return new Parser(bytes, mostSamples).parse()
@@ -46,12 +46,12 @@ interface Building {
   help: string | undefined
   readonly labels: Set<string>
   readonly samples: BuildingSample[]
-  /** Of histograms and summaries, by their labels. */
+  /** Histograms and summaries, by their labels. */
   readonly distributions: Map<string, BuildingSample>
 }
 
 interface BuildingSample {
-  /** Names and values by turns. */
+  /** Names and values alternate. */
   readonly labels: readonly string[]
   value: number
   distribution: BuildingDistribution | undefined
@@ -78,7 +78,7 @@ class Parser {
   #samples = 0
   #line = 0
   #at = 0
-  /** Of the line. */
+  /** End of the line. */
   #end = 0
 
   constructor(bytes: Buffer, mostSamples: number) {
@@ -95,14 +95,14 @@ class Parser {
       this.#end = end < 0 ? length : end
       this.#skipBlanks()
       if (this.#at === this.#end) continue
-      if (end < 0) throw this.#fault('it has no end')
+      if (end < 0) throw this.#fault('it does not end with a line feed')
       if (this.#bytes[this.#at] === 35) this.#comment()
       else this.#sample()
     }
     return [...this.#families.values()].filter(({ samples }) => samples.length > 0).map(built)
   }
 
-  /** `# HELP name text` and `# TYPE name type`; anything else is passed over. */
+  /** `# HELP name text` and `# TYPE name type`; skips anything else. */
   #comment(): void {
     this.#at++
     this.#skipBlanks()
@@ -150,7 +150,7 @@ class Parser {
     throw this.#fault('it has a timestamp, which is not supported')
   }
 
-  /** Takes a sample as part of its histogram or summary. */
+  /** Adds a sample to its histogram or summary. */
   #distribute(
     family: Building,
     labels: readonly string[],
@@ -179,7 +179,7 @@ class Parser {
     else if (!Number.isNaN(bound)) distribution.parts.set(bound, whole)
   }
 
-  /** Names and values by turns, and the number that the special label holds, NaN without one. */
+  /** Alternating names and values, and the value of the special label, NaN without one. */
   #labels(special: string): readonly [labels: string[], bound: number] {
     const labels: string[] = []
     let bound = Number.NaN
@@ -236,7 +236,7 @@ class Parser {
     })
   }
 
-  /** The family that a sample of this name belongs to, and what the name has behind the family's. */
+  /** The family of a sample with this name, and the name's suffix after the family's. */
   #family(name: string): readonly [family: Building, suffix: string] {
     const known = this.#families.get(name)
     if (known !== undefined) return [known, '']
@@ -279,7 +279,7 @@ class Parser {
     return this.#bytes.toString('latin1', start, this.#at)
   }
 
-  /** Of a metric or a label, which has no colons; '' where none begins here. */
+  /** A metric name, or a label name, which has no colons; '' if there is none. */
   #name(withColons: boolean): string {
     const start = this.#at
     for (; this.#at < this.#end; this.#at++) {
@@ -336,7 +336,7 @@ function builtDistribution(
       .filter(([bound]) => !isHistogram || bound !== Number.POSITIVE_INFINITY)
       .sort(([a], [b]) => a - b),
     sum,
-    // Where nothing else says it, the last bucket has all.
+    // Without another count, the last bucket has all.
     count: count ?? last ?? 0,
   }
 }

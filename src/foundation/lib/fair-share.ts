@@ -1,10 +1,10 @@
-/** Whose something is. Owners of one group share what the group has: they may be made by one of them. */
+/** The owner of an entry. Owners in one group share the group's part: one of them may have made the others. */
 export interface Owner {
   readonly group: string
   readonly user: string
 }
 
-/** What owners did not get, or gave up for others, since the start. */
+/** Entries that owners were refused, or gave up for others, since the start. */
 export type ShareLosses = {
   readonly refused: number
   readonly taken: number
@@ -21,9 +21,10 @@ interface Group {
 }
 
 /**
- * A bounded room (places, bytes) that owners share. It is anybody's while it is free. Once it is full, who has less takes
- * from who has most, so that nobody can keep the others out: an owner is never refused, and gives nothing up, as long as
- * its group has no more than the room divided by the groups, and it itself no more than that divided by the group's users.
+ * A bounded resource (places, bytes) shared by owners. While there is room, any owner may take it. When it is full, an
+ * owner with less takes from the one with most, so that no owner can starve the others: an owner is never refused, and
+ * gives nothing up, while its group has at most the capacity divided by the number of groups, and it has at most that
+ * divided by the group's users.
  */
 export class FairShare {
   readonly capacity: number
@@ -75,8 +76,8 @@ export class FairShare {
   }
 
   /**
-   * Who is to give something up so that `owner` can have so much more: who has most, or the owner itself where nobody has
-   * more than it would. Undefined: there is nothing that may be taken, and it is refused.
+   * The owner that must give something up so that `owner` can get `amount` more: the one with most, or `owner` itself
+   * if no other would have more. Undefined: nothing may be taken, and the request is refused.
    */
   giver(owner: Owner, amount: number): Owner | undefined {
     if (amount > this.capacity) return undefined
@@ -92,10 +93,10 @@ export class FairShare {
   }
 
   /**
-   * Whether an owner may have so much more where nothing can be taken back: no more than is still free for others, so
-   * that one can never have more than half, and the next still finds a place. Outside of all groups each user counts for
-   * itself. Within a group that has its part the other users get a quarter of what is free, down to a last quarter of all
-   * that is for other groups.
+   * Whether an owner may grow by `amount` if nothing can be taken back: only up to what remains free for others, so
+   * that one owner never has more than half, and the next still has room. Outside of groups each user counts alone.
+   * Within a group that has its part, the other users get a quarter of what is free, except for a last quarter of
+   * everything, which is reserved for other groups.
    */
   mayGrow(owner: Owner, amount: number): boolean {
     const free = this.capacity - this.#used
@@ -105,7 +106,7 @@ export class FairShare {
     return user <= free / 4 && this.#used + amount <= this.capacity * (3 / 4)
   }
 
-  /** Who has most in the group that has most; undefined: nobody has anything. */
+  /** The owner with most in the group with most; undefined: nothing is used. */
   richest(): Owner | undefined {
     let most: Group | undefined
     for (const group of this.#groups.values())
@@ -124,7 +125,7 @@ export function isSameOwner(a: Owner, b: Owner | undefined): boolean {
   return a.group === b?.group && a.user === b.user
 }
 
-/** How an owner is named to people. */
+/** An owner's name for people. */
 export function ownerText({ group, user }: Owner): string {
   return group === '' ? `user ${user}` : `user ${user} of ${group}`
 }

@@ -1,38 +1,38 @@
-// Files that make up the configuration: read once for their content, looked at later for whether it changed.
+// Configuration files: read once for their content, later checked for changes.
 
 import { createHash } from 'node:crypto'
 import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSync } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 
-/** Larger files are not read: a configuration of thousands of targets is well below. */
+/** Larger files are not read: a configuration with thousands of targets is well below. */
 export const contentLimit = 1024 * 1024
 
-/** States of a file that cannot be read begin so; no digest does. */
+/** Prefix of the states of unreadable files; no digest begins with it. */
 const absent = '!'
 
-/** State of a file that is not there. */
+/** State of a file that does not exist. */
 export const noSuchFile = `${absent}ENOENT`
 
-/** State of a pipe, a device or a socket, whose content is not looked at. */
+/** State of a pipe, device or socket, whose content is not read. */
 export const specialFile = `${absent}special`
 
-/** A file that was read. */
+/** The content of a file. */
 export interface Content {
-  /** Undefined where it could not be read. */
+  /** Undefined if unreadable. */
   readonly bytes?: Buffer
-  /** Why not, in plain words that end a sentence; '' where it was read. */
+  /** Why it is unreadable, in plain words that end a sentence; '' if it was read. */
   readonly fault: string
-  /** It is there, and this process may not read it. */
+  /** It exists, but this process may not read it. */
   readonly denied?: boolean
-  /** As `contentState` tells it. */
+  /** As returned by `contentState`. */
   readonly state: string
-  /** It is a pipe: read again, it has nothing more to say. */
+  /** It is a pipe: it can be read only once. */
   readonly once: boolean
 }
 
 /**
- * Reads a file of at most `contentLimit` bytes. Pipes and devices are read only where `special` says so: opening a pipe
- * waits for its writer.
+ * Reads a file of at most `contentLimit` bytes. Pipes and devices are read only with `special`: opening a pipe waits
+ * for its writer.
  */
 export function readContent(path: string, special: boolean): Content {
   let once = false
@@ -41,7 +41,7 @@ export function readContent(path: string, special: boolean): Content {
       const stats = statSync(path)
       if (!stats.isFile()) return { fault: 'it is not a regular file', state: otherState(stats), once }
     }
-    // What was a file may be a pipe by now.
+    // The file may have been replaced by a pipe.
     const file = openSync(path, special ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK)
     try {
       const stats = fstatSync(file)
@@ -70,9 +70,9 @@ export function readContent(path: string, special: boolean): Content {
 }
 
 /**
- * What a file holds, as a text that differs when the content does: a digest, or why there is none. It does not depend
- * on times, names or inodes, so it sees through renames and links, and touching the file changes nothing. Never shown:
- * who has the digest of a short secret can guess it. Reads at most `contentLimit` bytes, and never waits for a pipe.
+ * A text that changes with a file's content: a digest, or why there is none. It does not depend on times, names or
+ * inodes, so renames, links and touching the file do not change it. Must never be shown: the digest of a short secret
+ * can be guessed. Reads at most `contentLimit` bytes, and never waits for a pipe.
  */
 export async function contentState(path: string): Promise<string> {
   let file: FileHandle | undefined
@@ -92,7 +92,7 @@ export async function contentState(path: string): Promise<string> {
   } catch (error) {
     return failedState(error)
   } finally {
-    // What was read counts; that closing failed tells nothing of the content.
+    // The bytes were read; a failed close does not affect the content.
     await file?.close().catch(() => undefined)
   }
 }

@@ -1,12 +1,11 @@
 import { closeSync, openSync, readSync } from 'node:fs'
 
-/** Of one reading; the kernel answers with a page of its tables at most. */
+/** Bytes per read; the kernel returns at most a page of its tables. */
 const piece = Buffer.alloc(64 * 1024)
 
 /**
- * The lines of a file, without their ends, of its first `mostBytes` bytes. They are read as they are asked for: a table
- * of the kernel with a hundred thousand lines holds nobody up who lets others have their turns between two. None where it
- * cannot be read.
+ * The lines in the first `mostBytes` bytes of a file, without their ends. They are read lazily: the caller can yield
+ * between lines of a kernel table with a hundred thousand of them. Empty if unreadable.
  */
 export function* linesOf(path: string, mostBytes: number): Generator<string, void> {
   let fd: number
@@ -35,6 +34,6 @@ function bytesOf(fd: number, most: number): number {
   try {
     return readSync(fd, piece, 0, most, null)
   } catch {
-    return 0 // whose table it was has ended
+    return 0 // the process of the table exited
   }
 }

@@ -1,19 +1,19 @@
-// Files that somebody else makes, opened so that they cannot lead the agent, which may read everything, to what their
-// maker may not.
+// Opens files that other users control, so that they cannot lead the agent, which may read everything, to files that
+// their owner may not read.
 
 import { closeSync, constants, fstatSync, openSync, readlinkSync, readSync, type Stats } from 'node:fs'
 import { isTrusted } from './own-directory.ts'
 
 const { O_DIRECTORY, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
-/** A place in the tree, without opening what is there (open(2)); the runtime does not name it. */
+/** References a path without opening it (open(2)); the runtime has no constant for it. */
 const O_PATH = 0o10000000
-/** As the kernel counts them (path_resolution(7)). */
+/** The kernel's limits (path_resolution(7)). */
 const maxLinks = 40
 const maxSteps = 4_096
-/** Of a path, and of what a link holds (PATH_MAX). */
+/** Of a path, and of a link's target (PATH_MAX). */
 const maxPathLength = 4_096
-const anybodyReads = 0o004
-const anybodyWrites = 0o002
+const othersRead = 0o004
+const othersWrite = 0o002
 const sticky = 0o1000
 
 /** A regular file that is open for reading. */
@@ -22,7 +22,7 @@ export interface ForeignFile {
   readonly stats: Stats
 }
 
-/** A file that could be opened, and is not: whose it is, or what leads to it. */
+/** A file that could be opened but is refused: because of its owner, or of the path to it. */
 export class RefusedFile extends Error {
   readonly hint: string
 
@@ -33,16 +33,17 @@ export class RefusedFile extends Error {
 }
 
 /**
- * Opens a regular file for reading; never waits, as for the writer of a pipe. Throws the error of the system call, or a
- * `RefusedFile`:
- * - what is no regular file, which is then not opened at all;
+ * Opens a regular file for reading; never waits, for example for the writer of a pipe. Throws the error of the system
+ * call, or a `RefusedFile`:
+ * - for anything but a regular file, which is then not opened at all;
  * - behind a symbolic link of a user other than root, the agent's own and the file's owner, or in a directory in which
- *   others could have put the link (fs.protected_symlinks, beyond directories of mode 1777);
- * - what another user could have linked or moved to its place, itself or with a directory on the way, and may not read
- *   there (fs.protected_hardlinks).
+ *   others could have put the link (fs.protected_symlinks, extended beyond directories of mode 1777);
+ * - for a file that another user, who may not read it there, could have linked or moved to its place, itself or with a
+ *   directory on the way (fs.protected_hardlinks).
  *
- * Each part of the path is opened by the descriptor of the part before it, and judged by its own: what is exchanged
- * meanwhile is not opened. `root`: nothing above it is reached, as after chroot(2); /proc/PID/root for a container's files.
+ * Each part of the path is opened relative to the descriptor of the previous part, and checked by its own: a part that
+ * is exchanged during the walk is not opened. `root`: nothing above it is reached, as after chroot(2); /proc/PID/root
+ * for a container's files.
  */
 export function openForeign(path: string, root = '/'): ForeignFile {
   const walk = new Walk(root)
@@ -57,30 +58,33 @@ export function openForeign(path: string, root = '/'): ForeignFile {
   }
 }
 
-/** The beginning of a file that `openForeign` opens; undefined where there is none that may be read. */
+/** The beginning of a file opened with `openForeign`; undefined if it cannot be read. */
 export function readForeign(path: string, mostBytes: number, root = '/'): Buffer | undefined {
   let file: ForeignFile | undefined
   try {
     file = openForeign(path, root)
-    // Some file systems tell no size.
+    // Some file systems report no size.
     const bytes = Buffer.allocUnsafe(Math.min(mostBytes, Math.max(file.stats.size + 1, 4_096)))
     let size = 0
     for (let read = -1; read !== 0 && size < bytes.length; size += read)
       read = readSync(file.fd, bytes, size, bytes.length - size, size)
     return bytes.subarray(0, size)
   } catch {
-    return undefined // whoever needs the reason opens it
+    return undefined // callers that need the reason use `openForeign`
   } finally {
     if (file !== undefined) closeForeign(file.fd)
   }
 }
 
-/** Closes what `openForeign` opened. File systems of servers may fail at it; the descriptor is gone all the same (close(2)). */
+/**
+ * Closes a descriptor from `openForeign`. Network file systems may report an error; the descriptor is released anyway
+ * (close(2)).
+ */
 export function closeForeign(fd: number): void {
   try {
     closeSync(fd)
   } catch {
-    // Nothing was written that could be lost.
+    // Nothing was written, so nothing is lost.
   }
 }
 
@@ -90,11 +94,11 @@ interface Link {
   readonly directory: Stats
 }
 
-/** A way through the tree, with the descriptor of where it has come to. */
+/** A walk through the tree, with the descriptor of its current place. */
 class Walk {
-  /** Those that it followed. */
+  /** Links that were followed. */
   readonly links: Link[] = []
-  /** Those that it went through; the last is that of the file. */
+  /** Directories that were passed; the last one contains the file. */
   readonly directories: Stats[] = []
   readonly #root: string
   #place = -1
@@ -113,7 +117,7 @@ class Walk {
       if (steps > maxSteps) throw coded('ELOOP', `too many links in ${path}`)
       const name = left.shift()!
       if (name === '..') {
-        // By the way that led here: `..` of a directory that is moved meanwhile is elsewhere.
+        // Lexically: `..` of a directory that is moved during the walk leads elsewhere.
         left = [...behind.slice(0, -1), ...left]
         behind = []
         this.#goToRoot()
@@ -129,7 +133,7 @@ class Walk {
       }
       closeSync(place)
       if (this.links.length >= maxLinks) throw coded('ELOOP', `too many links in ${path}`)
-      // Whoever could exchange it at this moment is not trusted with links there: `refuseLink`.
+      // A user who could replace it right now is not trusted with links here: see `refuseLink`.
       const target = readlinkSync(`${named(this.#place)}/${name}`)
       this.links.push({ name, owner: stats.uid, directory: above })
       left = [...namesIn(target), ...left]
@@ -171,9 +175,9 @@ function coded(code: string, message: string): Error {
   return Object.assign(new Error(message), { code })
 }
 
-/** Nobody but such an owner, root and the agent puts or exchanges names in it; members of its group are trusted. */
+/** True if only this owner, root and the agent can add or replace names in it; members of its group are trusted. */
 function isKept({ uid, mode }: Stats, owner: number): boolean {
-  return (isTrusted(uid) || uid === owner) && ((mode & anybodyWrites) === 0 || (mode & sticky) !== 0)
+  return (isTrusted(uid) || uid === owner) && ((mode & othersWrite) === 0 || (mode & sticky) !== 0)
 }
 
 function refuseLink({ name, owner, directory }: Link, file: Stats, path: string): void {
@@ -190,15 +194,15 @@ function refuseLink({ name, owner, directory }: Link, file: Stats, path: string)
 }
 
 /**
- * Who may write to a directory may move there what lies in another such one, or link to it; and may give a directory
- * that lies in it another name, also where it may not look into that.
+ * A user with write access to a directory may move entries there from another such directory, or link to them; and may
+ * rename a directory in it, even one that the user cannot look into.
  */
 function refuseMoved(directories: readonly Stats[], { uid, mode, nlink }: Stats, path: string): void {
-  // What everybody may read is told to nobody who could not.
-  if ((mode & anybodyReads) !== 0) return
+  // A file that every user may read reveals nothing.
+  if ((mode & othersRead) !== 0) return
   const directory = directories.at(-1)!
   const open =
-    (directory.mode & anybodyWrites) !== 0 && nlink > 1
+    (directory.mode & othersWrite) !== 0 && nlink > 1
       ? directory
       : directories.find(each => !isKept(each, uid))
   if (open === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Puts together what comes in pieces, within a bound. In one buffer that doubles: pieces of a byte, kept apart, would
- * take some hundred times their size.
+ * Joins pieces up to a limit, in one buffer that doubles: pieces of one byte, kept separately, would take some hundred
+ * times their size.
  */
 export class GatheredBytes {
   readonly #maxBytes: number
@@ -11,7 +11,7 @@ export class GatheredBytes {
     this.#maxBytes = maxBytes
   }
 
-  /** Adds a piece, which may be kept as it is. False where that would be more than `maxBytes`; then nothing is added. */
+  /** Adds a piece, which may be kept without a copy. False and unchanged if the total would exceed `maxBytes`. */
   add(piece: Buffer): boolean {
     const length = this.#length + piece.length
     if (length > this.#maxBytes) return false
@@ -28,7 +28,7 @@ export class GatheredBytes {
     return true
   }
 
-  /** All pieces in their order, without a copy. */
+  /** All pieces in order, without a copy. */
   get bytes(): Buffer {
     return this.#buffer.subarray(0, this.#length)
   }

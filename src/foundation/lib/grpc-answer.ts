@@ -1,4 +1,4 @@
-// Messages in the body of a gRPC answer, each behind a flag and its length (grpc/doc/PROTOCOL-HTTP2.md).
+// Messages in the body of a gRPC response, each after a flag and its length (grpc/doc/PROTOCOL-HTTP2.md).
 
 import { gunzip } from 'node:zlib'
 import { GatheredBytes } from './gathered-bytes.ts'
@@ -6,15 +6,15 @@ import { GrpcError, GrpcStatus } from './grpc-status.ts'
 
 export const prefixBytes = 5
 
-/** Takes the body of an answer in its pieces. */
+/** Receives a response body in pieces. */
 export interface AnswerBody {
-  /** How messages may be compressed, as `grpc-accept-encoding` names it. */
+  /** Accepted message compression, for `grpc-accept-encoding`. */
   readonly accepts: string
-  /** Why nothing more is taken; undefined: it goes on. */
+  /** Returns the error that ends the body; undefined: continue. */
   add(piece: Buffer): GrpcError | undefined
 }
 
-/** An answer of one message, or of none, which is an empty one. */
+/** A response of one message; no message counts as an empty one. */
 export class OneMessage implements AnswerBody {
   readonly accepts = 'identity,gzip'
   readonly #maxBytes: number
@@ -30,7 +30,7 @@ export class OneMessage implements AnswerBody {
     return new GrpcError(tooLarge(this.#maxBytes), { code: GrpcStatus.resource_exhausted })
   }
 
-  /** The message, once the status is ok. Throws or rejects with a `GrpcError` where it is none. */
+  /** The message, once the status is ok. Throws or rejects with a `GrpcError` if it is invalid. */
   message(encoding: unknown): Uint8Array | Promise<Uint8Array> {
     const framed = this.#body.bytes
     if (framed.length === 0) return framed
@@ -41,24 +41,24 @@ export class OneMessage implements AnswerBody {
   }
 }
 
-/** Who takes an answer that is a stream of messages. */
+/** Receives a response that is a stream of messages. */
 export interface MessageStream {
-  /** Larger messages are passed over. */
+  /** Larger messages are skipped. */
   readonly maxMessageBytes: number
   /** May throw, which ends the call. */
   take(message: Uint8Array): void
-  /** A message was passed over. */
+  /** A message was skipped. */
   missed(): void
 }
 
-/** An answer of any number of messages, of which one is kept at a time. */
+/** A response of any number of messages, kept one at a time. */
 export class EachMessage implements AnswerBody {
   readonly accepts = 'identity'
   readonly #stream: MessageStream
   #frame: GatheredBytes
-  /** Bytes of the frame, as far as they are known: the prefix, then all. */
+  /** Known bytes of the frame: first the prefix, then all. */
   #wanted = prefixBytes
-  /** Bytes to pass over. */
+  /** Bytes to skip. */
   #passing = 0
 
   constructor(stream: MessageStream) {
@@ -77,13 +77,13 @@ export class EachMessage implements AnswerBody {
     }
   }
 
-  /** Throws a `GrpcError` where the stream broke off within a message. */
+  /** Throws a `GrpcError` if the stream ended within a message. */
   end(): void {
     if (this.#frame.bytes.length > 0 || this.#passing > 0)
       throw unreadable('the stream ended within a message')
   }
 
-  /** Takes the beginning of what is there, and returns the rest. */
+  /** Consumes the first part of the bytes, and returns the rest. */
   #part(bytes: Buffer): Buffer {
     if (this.#passing > 0) {
       const passed = Math.min(this.#passing, bytes.length)
@@ -91,7 +91,7 @@ export class EachMessage implements AnswerBody {
       return bytes.subarray(passed)
     }
     const missing = this.#wanted - this.#frame.bytes.length
-    // A copy: few bytes would keep the whole piece.
+    // A copy: a slice would keep the whole piece.
     this.#frame.add(Buffer.from(bytes.subarray(0, missing)))
     if (this.#frame.bytes.length === this.#wanted) this.#complete()
     return bytes.subarray(missing)
@@ -134,7 +134,7 @@ function inflate(message: Buffer, encoding: unknown, maxBytes: number): Promise<
   })
 }
 
-/** Of an answer with the status ok. */
+/** A response with status ok. */
 function unreadable(message: string, code: number = GrpcStatus.internal): GrpcError {
   return new GrpcError(message, { code, taken: true })
 }

@@ -18,7 +18,7 @@ import {
 import { type Http2Connection, Http2Connector, type Http2ConnectorOptions } from './http2-connector.ts'
 
 export interface GrpcClientOptions extends Http2ConnectorOptions {
-  /** A larger answer, compressed or not, fails the call. */
+  /** A larger response, compressed or not, fails the call. */
   readonly maxResponseBytes: number
 }
 
@@ -26,20 +26,20 @@ export interface GrpcRequest {
   /** `/package.Service/Method` */
   readonly path: string
   readonly message: Uint8Array
-  /** How the message is compressed, as `grpc-encoding` names it. */
+  /** Compression of the message, as in `grpc-encoding`. */
   readonly encoding: 'identity' | 'gzip' | 'zstd'
   /** Metadata, keys in lower case. */
   readonly headers: Readonly<Record<string, string>>
-  /** Left out: it may take for ever. */
+  /** Undefined: no time limit. */
   readonly timeoutMs?: number
 }
 
 const cancel = 8 // CANCEL, RFC 9113, section 7
 const refusedStream = 7
-/** A server's words are shown to people: longer ones are cut. */
+/** Maximum length of a server's message, which is shown to people. */
 const maxWords = 4096
 
-/** gRPC calls with one message, over one HTTP/2 connection that is made when it is needed (grpc/doc/PROTOCOL-HTTP2.md). */
+/** gRPC calls with one message, over one HTTP/2 connection that is opened on demand (grpc/doc/PROTOCOL-HTTP2.md). */
 export class GrpcClient {
   readonly #connector: Http2Connector
   readonly #maxResponseBytes: number
@@ -53,7 +53,7 @@ export class GrpcClient {
     return this.#connector.connected
   }
 
-  /** Resolves with the answer's message. Rejects with a `GrpcError`, also when `stop` is raised or time is up. */
+  /** Resolves with the response message. Rejects with a `GrpcError`, also when `stop` is raised or time is up. */
   async call(request: GrpcRequest, stop: AbortSignal): Promise<Uint8Array> {
     const { body, encoding } = await this.#exchange(
       request,
@@ -63,7 +63,7 @@ export class GrpcClient {
     return body.message(encoding)
   }
 
-  /** Hands on each message of an answer that is a stream, and resolves when the server ends it. Rejects as `call` does. */
+  /** Passes on each message of a response stream, and resolves when the server ends it. Rejects like `call`. */
   async follow(request: GrpcRequest, stream: MessageStream, stop: AbortSignal): Promise<void> {
     const { body } = await this.#exchange(request, () => new EachMessage(stream), stop)
     body.end()
@@ -82,7 +82,7 @@ export class GrpcClient {
     try {
       return await this.#attempt(request, body(), deadline, stop)
     } catch (error) {
-      // A server that goes away refuses what it has not looked at: the next connection may take it at once.
+      // A server that shuts down refuses requests that it has not processed: retry at once over the next connection.
       if (error instanceof GrpcError && error.untouched)
         return await this.#attempt(request, body(), deadline, stop)
       throw error
@@ -117,7 +117,8 @@ export class GrpcClient {
           return
         }
         fail(new GrpcError(`no answer ${limit}`, { code: GrpcStatus.deadline_exceeded }))
-        // The path may be dead with nobody to say so, as after a firewall forgot us: the next call goes a new way.
+        // The path may be dead without an error, as when a firewall dropped its state: the next call uses a new
+        // connection.
         exchange.connection.retire()
         exchange.abandon()
       }
@@ -139,14 +140,14 @@ export class GrpcClient {
   }
 }
 
-/** Of status ok. */
+/** With status ok. */
 interface Answer<B> {
   readonly body: B
-  /** How its messages are compressed. */
+  /** Compression of its messages. */
   readonly encoding: unknown
 }
 
-/** One request and its answer on one stream. */
+/** One request and its response on one stream. */
 class Exchange<B extends AnswerBody> {
   readonly connection: Http2Connection
   readonly #body: B
@@ -191,7 +192,8 @@ class Exchange<B extends AnswerBody> {
       stream.on('error', error => {
         this.#cause = error
       })
-      // A server may answer before it has read all, and then the stream stays half open: the status is the end.
+      // A server may respond before it has read everything, which leaves the stream half open: the status ends the
+      // call.
       stream.on('end', () => {
         if (this.#status === undefined) return
         settle()
@@ -199,7 +201,7 @@ class Exchange<B extends AnswerBody> {
       })
       stream.on('close', () => {
         settle()
-        this.connection.end() // may end the connection, which must not be taken for the cause
+        this.connection.end() // may end the connection, which must not count as the cause
       })
       const prefix = Buffer.allocUnsafe(prefixBytes)
       prefix[0] = request.encoding === 'identity' ? 0 : 1
@@ -211,7 +213,7 @@ class Exchange<B extends AnswerBody> {
     })
   }
 
-  /** Tells the server and frees the stream at once, though the reset may never get through. */
+  /** Resets the stream and frees it at once, although the reset may never arrive. */
   abandon(): void {
     this.#stream?.close(cancel)
     this.#stream?.destroy()
@@ -222,7 +224,7 @@ class Exchange<B extends AnswerBody> {
     return Array.isArray(status) ? status[0] : status
   }
 
-  /** Why the answer is of no use; undefined: its status is ok. */
+  /** Why the call failed; undefined: its status is ok. */
   #fault(): GrpcError | undefined {
     const status = this.#status
     if (status === undefined) return this.#withoutStatus()
@@ -243,7 +245,7 @@ class Exchange<B extends AnswerBody> {
 
   #withoutStatus(): GrpcError {
     const http = this.#headers?.[':status']
-    // Whoever answers without a word of gRPC, as a web server or a proxy in trouble does, has not judged the request.
+    // A response without gRPC, as from a web server or a failing proxy, is no verdict on the request.
     const foreign = !String(this.#headers?.['content-type'] ?? '').startsWith('application/grpc')
     if (http !== undefined && http !== 200)
       return new GrpcError(`the server answered HTTP ${http} without a gRPC status`, {
@@ -299,7 +301,7 @@ function connectFailure(error: unknown): GrpcError {
   return new GrpcError((error as Error).message, { code: GrpcStatus.unavailable, type, cause: error })
 }
 
-/** The session went away between its choice and its use. */
+/** The session ended between its selection and its use. */
 function unsent(error: Error): GrpcError {
   return new GrpcError(`the connection was lost: ${error.message}`, {
     code: GrpcStatus.unavailable,

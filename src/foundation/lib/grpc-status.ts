@@ -1,4 +1,4 @@
-/** Status codes of gRPC (grpc/doc/statuscodes.md). */
+/** gRPC status codes (grpc/doc/statuscodes.md). */
 export const GrpcStatus = {
   ok: 0,
   cancelled: 1,
@@ -23,12 +23,12 @@ export type StatusName = keyof typeof GrpcStatus
 
 const names = Object.keys(GrpcStatus) as StatusName[]
 
-/** A code's name in lower case: `unavailable`. A code that gRPC does not know counts as `unknown`. */
+/** A code's name in lower case: `unavailable`. Unknown codes are `unknown`. */
 export function statusName(code: number): StatusName {
   return names[code] ?? 'unknown'
 }
 
-/** The status of an HTTP answer that carries none of its own (grpc/doc/http-grpc-status-mapping.md). */
+/** The status for an HTTP response without one of its own (grpc/doc/http-grpc-status-mapping.md). */
 export function statusOfHttp(httpStatus: number): number {
   switch (httpStatus) {
     case 400:
@@ -72,9 +72,9 @@ export function resetName(code: number): string {
 }
 
 /**
- * The status of a stream that the peer reset (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). What says nothing against the
- * request is `unavailable`, for nothing must be dropped for it: ENHANCE_YOUR_CALM, which asks for a slower pace, and
- * NO_ERROR and INTERNAL_ERROR, with which proxies tell that they have lost the server.
+ * The status of a stream that the peer reset (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). Codes that do not blame the
+ * request are `unavailable`, so that nothing is dropped because of them: ENHANCE_YOUR_CALM, which asks for a slower
+ * pace, and NO_ERROR and INTERNAL_ERROR, which proxies send when they lost the server.
  */
 export function statusOfReset(code: number): number {
   switch (resets[code]) {
@@ -96,26 +96,26 @@ export function statusOfReset(code: number): number {
   }
 }
 
-/** Reads a `grpc-message`: percent-encoded UTF-8. What is not well encoded stays as it came, as gRPC asks. */
+/** Decodes a `grpc-message`: percent-encoded UTF-8. Invalid encoding is returned unchanged, as gRPC requires. */
 export function decodeStatusMessage(text: string): string {
   if (!text.includes('%')) return text
   try {
     return decodeURIComponent(text)
   } catch {
-    return text // an error to the caller would hide the message
+    return text // an error would hide the message
   }
 }
 
-/** A call that did not end with status ok. */
+/** A call that ended without status ok. */
 export class GrpcError extends Error {
   readonly code: number
-  /** The code's name, or the transport's fault: `connect`, `dns`, `tls`; `too_large` of a proxy (HTTP 413). */
+  /** The code's name, or the transport's fault: `connect`, `dns`, `tls`; `too_large` from a proxy (HTTP 413). */
   readonly type: StatusName | 'connect' | 'dns' | 'tls' | 'too_large'
-  /** The bytes of `grpc-status-details-bin` (a google.rpc.Status), undefined when there were none. */
+  /** The bytes of `grpc-status-details-bin` (a google.rpc.Status), undefined if there are none. */
   readonly details: Uint8Array | undefined
-  /** The server did not look at the request: it may be sent again at once. */
+  /** The server did not process the request: it may be retried at once. */
   readonly untouched: boolean
-  /** The server said ok, and what it said besides cannot be read. */
+  /** The status was ok, but the rest of the response is unreadable. */
   readonly taken: boolean
 
   constructor(

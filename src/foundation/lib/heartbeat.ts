@@ -1,17 +1,17 @@
-// Tells whether the event loop was stuck: a timer notes the monotonic clock, and a gap between two notes is the
-// time during which nothing else could run either.
+// Detects a stuck event loop: a timer records the monotonic clock, and a gap between two records is time in which
+// nothing else could run either.
 
 import { performance } from 'node:perf_hooks'
 
 const tickMs = 500
 
 export interface Heartbeat {
-  /** Why the loop counts as stuck, or undefined. A stall longer than the bound counts until the bound has passed again. */
+  /** Why the loop counts as stuck, or undefined. A stall beyond the bound counts until the bound has passed again. */
   stuck(): string | undefined
   stop(): void
 }
 
-/** Starts the ticks. They keep no process alive. `boundMs` is how long a stall may last. */
+/** Starts the timer, which keeps no process alive. `boundMs` is the longest acceptable stall. */
 export function startHeartbeat(boundMs: number): Heartbeat {
   let last = performance.now()
   let stalledMs = 0

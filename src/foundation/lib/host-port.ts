@@ -1,9 +1,9 @@
-/** `host:port`, an IPv6 address in brackets. */
+/** `host:port`, with an IPv6 address in brackets. */
 export function hostPort(host: string, port: number | string): string {
   return host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`
 }
 
-/** A host of a URL, an IPv6 address without its brackets. */
+/** The host of a URL, without the brackets of an IPv6 address. */
 export function bareHost(host: string): string {
   return host.replace(/^\[(.*)\]$/, '$1')
 }

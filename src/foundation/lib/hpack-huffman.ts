@@ -1,4 +1,4 @@
-/** Bits of the code of each byte (RFC 7541, appendix B). The code is canonical: it follows from the lengths. */
+/** Code length of each byte in bits (RFC 7541, appendix B). The code is canonical: it follows from the lengths. */
 const lengths: readonly number[] = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28,
   28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7,
@@ -10,22 +10,22 @@ const lengths: readonly number[] = [
   19, 21, 26, 27, 27, 26, 27, 24, 21, 21, 26, 26, 28, 27, 27, 27, 20, 24, 20, 21, 22, 21, 21, 23, 22, 22, 25,
   25, 24, 24, 26, 23, 26, 27, 26, 26, 27, 27, 27, 27, 27, 28, 27, 27, 27, 27, 27, 26,
 ]
-/** The end of the string: only its first bits may stand there, as padding. */
+/** End of string: only its first bits may occur, as padding. */
 const endOfString = 256
 const endBits = 30
 
 const none = -1
 const fault = -2
-/** By node of the code's tree and by the next four bits: the node after them, and the byte that came out (-1: none). */
+/** By node of the code's tree and the next four bits: the following node, and the decoded byte (-1: none). */
 const nextNode = new Int16Array(256 * 16)
 const symbolOf = new Int16Array(256 * 16)
-/** 1 for the nodes at which a string may end: those that less than 8 bits of one reach from the root. */
+/** 1 for nodes at which a string may end: those on the path of end-of-string, less than 8 bits from the root. */
 const mayEnd = new Uint8Array(256)
 build()
 
 /**
- * Decodes `source[start, end)` to `target` from `at` on and returns where it ends there; -1 where it is not well
- * encoded or finds no room.
+ * Decodes `source[start, end)` into `target` at `at` and returns the end of the output; -1 if it is malformed or does
+ * not fit.
  */
 export function decodeHuffman(
   source: Uint8Array,
@@ -59,7 +59,7 @@ export function decodeHuffman(
   return mayEnd[node] === 1 ? to : -1
 }
 
-/** Lays out the tree of the code, then what four bits do at each of its nodes. */
+/** Builds the code's tree, then the transitions of each node for four bits. */
 function build(): void {
   const symbols = [...lengths.keys(), endOfString]
   const bits = (symbol: number) => lengths[symbol] ?? endBits

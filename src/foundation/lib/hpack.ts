@@ -1,10 +1,10 @@
 import { decodeHuffman } from './hpack-huffman.ts'
 
-/** Names of header fields that somebody wants to know; each has the number of its place in the list, from 1 on. */
+/** Names of wanted header fields, numbered from 1 in the order of the list. */
 export class HpackNames {
-  /** By number; the first is none. */
+  /** By number; the first is unused. */
   readonly list: readonly string[]
-  /** Numbers of the static table's names (RFC 7541, appendix A), by index; 0 for those that nobody wants. */
+  /** Numbers of the static table's names (RFC 7541, appendix A), by index; 0 for unwanted ones. */
   readonly ofStatic: Uint8Array
   readonly #byLength: (readonly { readonly number: number; readonly bytes: Buffer }[])[] = []
 
@@ -17,7 +17,7 @@ export class HpackNames {
     }
   }
 
-  /** The number of a name; 0 where nobody wants it. */
+  /** The number of a name; 0 if it is not wanted. */
   find(bytes: Buffer, start: number, end: number): number {
     const same = this.#byLength[end - start]
     if (same === undefined) return 0
@@ -27,16 +27,16 @@ export class HpackNames {
   }
 }
 
-/** What is known of a field. */
+/** State of a field. */
 export const Known = {
   absent: 0,
   /** Its value is `bytes[start, end)`. */
   value: 1,
-  /** It is there, and its value cannot be known. */
+  /** Present, with an unknown value. */
   hidden: 2,
 } as const
 
-/** The wanted fields of one header block. Reused; of a field that comes twice the first counts, where it is no list. */
+/** The wanted fields of one header block. Reused; the first of duplicate fields counts, unless it is a list. */
 export class HpackFields {
   readonly names: HpackNames
   readonly bytes: Buffer = Buffer.allocUnsafeSlow(maxFieldBytes)
@@ -44,12 +44,12 @@ export class HpackFields {
   readonly ends: Int32Array
   /** `Known`, by number of the name. */
   readonly known: Uint8Array
-  /** Fields of which not even the name can be known: any that is absent may be among them. */
+  /** Fields whose names are unknown: any absent field may be among them. */
   unknown = 0
   #length = 0
   readonly #lists: ReadonlySet<number>
 
-  /** `lists`: names whose values are joined by a comma where they come more than once. */
+  /** `lists`: names whose repeated values are joined by a comma. */
   constructor(names: HpackNames, lists: readonly string[] = []) {
     this.names = names
     this.starts = new Int32Array(names.list.length)
@@ -68,7 +68,7 @@ export class HpackFields {
     return this.known[number] === Known.value
   }
 
-  /** True when the value is known and begins with `text`. */
+  /** True if the value is known and begins with `text`. */
   begins(number: number, text: string): boolean {
     const start = this.starts[number]!
     if (!this.has(number) || this.ends[number]! - start < text.length) return false
@@ -76,7 +76,7 @@ export class HpackFields {
     return true
   }
 
-  /** True when the value is known and is `text`. */
+  /** True if the value is known and equals `text`. */
   is(number: number, text: string): boolean {
     return this.begins(number, text) && this.ends[number]! - this.starts[number]! === text.length
   }
@@ -107,17 +107,17 @@ export class HpackFields {
 }
 
 /**
- * Reads the header blocks of one direction of a connection (RFC 7541), of which only the wanted fields are told. It may
- * begin in the midst of a connection: an index counts from the newest entry, so those that came since are right, and
- * older ones are unknown, never wrong. What it keeps is bounded; an entry that was let go is unknown, too.
+ * Decodes the header blocks of one direction of a connection (RFC 7541), and reports only the wanted fields. It may
+ * start in the middle of a connection: indexes count from the newest entry, so entries added since are right, and older
+ * ones are unknown, never wrong. Its memory is bounded; an evicted entry becomes unknown, too.
  */
 export class HpackDecoder {
-  /** Entries, from the oldest to the newest: the name's number, where its value is kept, the size in the table. */
+  /** Entries, oldest to newest: the name's number, the place of its value, its size in the table. */
   #names = new Uint8Array(0)
   #places = new Int32Array(0)
   #lengths = new Int32Array(0)
   #sizes = new Int32Array(0)
-  /** Entries are counted from here on; the newest is `first + count - 1`, all modulo the arrays' length. */
+  /** Index of the oldest entry; the newest is `first + count - 1`, all modulo the arrays' length. */
   #first = 0
   #count = 0
   #size = 0
@@ -125,17 +125,17 @@ export class HpackDecoder {
   #values: Buffer = nothing
   #valuesEnd = 0
 
-  /** `joined`: what the table may hold was agreed on before. */
+  /** `joined`: the table size was negotiated before the capture began. */
   constructor(joined: boolean) {
     this.#most = joined ? joinedTableSize : defaultTableSize
   }
 
-  /** Bytes of memory that the table takes. */
+  /** Memory of the table in bytes. */
   get memory(): number {
     return this.#values.length + this.#names.length * slotBytes
   }
 
-  /** Header blocks were missed: what indices meant is not known any more. */
+  /** Header blocks were missed: the meaning of indexes is unknown. */
   forget(): void {
     this.#first = 0
     this.#count = 0
@@ -144,7 +144,7 @@ export class HpackDecoder {
     this.#most = Math.max(this.#most, joinedTableSize)
   }
 
-  /** Reads a whole header block. False: it is malformed, and what follows cannot be known. */
+  /** Decodes a whole header block. False: it is malformed, and later blocks cannot be decoded. */
   decode(bytes: Buffer, start: number, end: number, fields: HpackFields): boolean {
     at = start
     stop = end
@@ -153,7 +153,7 @@ export class HpackDecoder {
       if (byte & 0x80) {
         const index = readInteger(bytes, 7)
         if (index < 1) return false
-        this.#tell(index, fields)
+        this.#addIndexed(index, fields)
       } else if ((byte & 0xe0) === 0x20) {
         const most = readInteger(bytes, 5)
         if (most < 0) return false
@@ -166,7 +166,7 @@ export class HpackDecoder {
     return at === stop
   }
 
-  /** A field with a value of its own; `indexed`: it becomes the newest entry. */
+  /** A literal field; `indexed`: it becomes the newest entry. */
   #literal(bytes: Buffer, indexed: boolean, fields: HpackFields): boolean {
     const index = readInteger(bytes, indexed ? 6 : 4)
     if (index < 0) return false
@@ -197,8 +197,8 @@ export class HpackDecoder {
     return true
   }
 
-  /** Adds the field that an index stands for. */
-  #tell(index: number, fields: HpackFields): void {
+  /** Adds the field of an index. */
+  #addIndexed(index: number, fields: HpackFields): void {
     if (index < staticTable.length) {
       const name = fields.names.ofStatic[index]!
       const value = staticValues[index]!
@@ -222,14 +222,14 @@ export class HpackDecoder {
     return slot < 0 ? unknownName : this.#names[slot]!
   }
 
-  /** Where the entry of an index stands; -1: it is not known. */
+  /** Slot of an index; -1: unknown. */
   #slotOf(index: number): number {
     const back = index - staticTable.length
     if (back >= this.#count) return -1
     return (this.#first + this.#count - 1 - back) % this.#names.length
   }
 
-  /** Adds an entry. `length` is at most what name and value have; `to` is -1 where the value is not kept. */
+  /** Adds an entry. `length` is at most the size of name and value; `to` is -1 if the value is not kept. */
   #insert(name: number, length: number, source: Buffer, from: number, to: number): void {
     const size = length + entryOverhead
     this.#evict(size)
@@ -255,7 +255,7 @@ export class HpackDecoder {
     if (this.#count === 0) this.#valuesEnd = 0
   }
 
-  /** Where `length` bytes of a value may be kept. */
+  /** Offset at which `length` bytes of a value may be stored. */
   #room(length: number): number {
     if (this.#valuesEnd + length > this.#values.length) this.#compact(length)
     const place = this.#valuesEnd
@@ -263,7 +263,7 @@ export class HpackDecoder {
     return place
   }
 
-  /** Moves the values that are in use together, to a larger place where they would fill more than half of this one. */
+  /** Compacts the values in use, into a larger buffer if they would fill more than half of this one. */
   #compact(length: number): void {
     let used = length
     for (let i = 0; i < this.#count; i++) {
@@ -308,34 +308,34 @@ export class HpackDecoder {
 
 /** RFC 9113, section 6.5.2. */
 const defaultTableSize = 4_096
-/** Where it is not known what was agreed on. Keeping more than the peer does no harm, as it never asks for that. */
+/** If the negotiated size is unknown. Keeping more than the peer does no harm, as it never refers to that. */
 const joinedTableSize = 16_384
 const maxTableSize = 65_536
-/** Bytes that an entry takes beside its value. */
+/** Bytes of an entry besides its value. */
 const slotBytes = 13
 /** RFC 7541, section 4.1. */
 const entryOverhead = 32
-/** Of one value, and of all of a block. */
+/** Of one value, and of all values of a block. */
 const maxValueBytes = 8_192
 const maxFieldBytes = 32_768
 
-/** The number of a name that an unknown entry holds. */
+/** Marks an entry with an unknown name. */
 const unknownName = 255
 const comma = 0x2c
 
 const nothing = Buffer.alloc(0)
 const scratch = Buffer.allocUnsafeSlow(maxFieldBytes)
 
-/** The block that is read now, and the string that was read last: filled again and again, as blocks are read in a row. */
+/** The current block and the last string: module state, reused because blocks are decoded one after the other. */
 let at = 0
 let stop = 0
 let stringStart = 0
 let stringEnd = 0
 let stringCoded = false
-/** What it has at least when it is decoded. */
+/** Its minimum decoded length. */
 let stringBytes = 0
 
-/** Section 5.1; -1: it is cut off, or larger than anything may be. */
+/** Section 5.1; -1: truncated, or larger than any valid value. */
 function readInteger(bytes: Buffer, prefixBits: number): number {
   const mask = (1 << prefixBits) - 1
   let value = bytes[at++]! & mask
@@ -349,7 +349,7 @@ function readInteger(bytes: Buffer, prefixBits: number): number {
   return -1
 }
 
-/** Section 5.2. False: it is cut off. */
+/** Section 5.2. False: truncated. */
 function readString(bytes: Buffer): boolean {
   if (at >= stop) return false
   stringCoded = (bytes[at]! & 0x80) !== 0
@@ -363,7 +363,7 @@ function readString(bytes: Buffer): boolean {
   return true
 }
 
-/** The number of the name that was read as the last string. */
+/** The number of the name in the last string. */
 function nameIn(bytes: Buffer, names: HpackNames): number {
   if (!stringCoded) return names.find(bytes, stringStart, stringEnd)
   if (stringEnd - stringStart > 64) return 0
@@ -371,7 +371,7 @@ function nameIn(bytes: Buffer, names: HpackNames): number {
   return end < 0 ? 0 : names.find(scratch, 0, end)
 }
 
-/** Appendix A; the first has no index. */
+/** Appendix A; index 0 is unused. */
 const staticTable: readonly (readonly [name: string, value: string])[] = [
   ['', ''],
   [':authority', ''],

@@ -1,13 +1,13 @@
-// One request over HTTP/1.1 and its answer, bounded in time and bytes.
+// One HTTP/1.1 request and its response, bounded in time and bytes.
 
 import type { ClientRequest, IncomingMessage } from 'node:http'
 import { type Dialer, faultText } from './dialer.ts'
 import { GatheredBytes } from './gathered-bytes.ts'
 
-/** Why there is no answer, or no whole one: its time was up, it was stopped, the connection failed, it is too large. */
+/** Why the response is missing or incomplete: timeout, stopped, connection lost, or too large. */
 export class HttpFault extends Error {
   readonly why: 'late' | 'stopped' | 'lost' | 'large'
-  /** It went over a kept connection, which the server seems to have closed in that moment. */
+  /** It used a kept-alive connection, which the server seems to have closed at that moment. */
   readonly stale: boolean
 
   constructor(message: string, why: HttpFault['why'], more: { stale?: boolean; cause?: unknown } = {}) {
@@ -19,16 +19,16 @@ export class HttpFault extends Error {
 }
 
 export interface HeadOptions {
-  /** For the head of the answer, the making of a connection included. Left out: no bound but `stop`. */
+  /** Until the head of the response, including the connection. Undefined: only `stop` limits it. */
   readonly timeoutMs?: number
-  /** Ends the request, and its answer while that is read. */
+  /** Aborts the request, and its response while it is read. */
   readonly stop?: AbortSignal
   readonly body?: string | Uint8Array
 }
 
 /**
- * Sends a request. Resolves with the answer of any status when its head is there; its body is to be read or destroyed.
- * Rejects with an `HttpFault`.
+ * Sends a request. Resolves with the head of the response, whatever its status; the caller must read or destroy its
+ * body. Rejects with an `HttpFault`.
  */
 export function headOf(
   call: ClientRequest,
@@ -36,7 +36,7 @@ export function headOf(
 ): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     const end = (fault: HttpFault) => {
-      // At once: a connection that is still being made says nothing of it.
+      // At once: a connection that is still being opened emits no event.
       reject(fault)
       call.destroy(fault)
     }
@@ -53,7 +53,7 @@ export function headOf(
     call.once('close', () => {
       clearTimeout(timer)
       stop?.removeEventListener('abort', stopped)
-      // Without an error before it, as where what keeps connections is destroyed.
+      // Closed without an error, as when the agent of kept connections is destroyed.
       reject(new HttpFault('the connection was lost', 'lost'))
     })
     stop?.addEventListener('abort', stopped)
@@ -62,14 +62,14 @@ export function headOf(
   })
 }
 
-/** The body of an answer. Rejects with an `HttpFault`, and the connection ends. `timeoutMs`: from now on. */
+/** Reads a response body. Rejects with an `HttpFault`, and closes the connection. `timeoutMs`: from now on. */
 export async function bodyOf(answer: IncomingMessage, maxBytes: number, timeoutMs?: number): Promise<Buffer> {
   const { bytes, cut } = await startOf(answer, maxBytes, timeoutMs)
   if (cut) throw new HttpFault(`it is larger than ${maxBytes} bytes`, 'large')
   return bytes
 }
 
-/** The same; of a body that is larger than `maxBytes` its start. */
+/** The same, but returns the beginning of a body that is larger than `maxBytes`. */
 export async function startOf(
   answer: IncomingMessage,
   maxBytes: number,
@@ -94,7 +94,7 @@ export async function startOf(
   }
 }
 
-/** How a request gets a connection from a dialer: its `createConnection`. */
+/** Returns a `createConnection` that uses a dialer. */
 export function dialed(dialer: Dialer) {
   return (_: unknown, ready: (error: Error | null, connection: never) => void): undefined => {
     dialer.dial().then(
@@ -104,7 +104,7 @@ export function dialed(dialer: Dialer) {
   }
 }
 
-/** Whether what came is no HTTP/1.1. */
+/** True if the response is not HTTP/1.1. */
 export function isNoHttp({ code = '' }: NodeJS.ErrnoException): boolean {
   return code.startsWith('HPE_') && code !== 'HPE_HEADER_OVERFLOW'
 }

@@ -1,10 +1,10 @@
 import { ByteRange } from './byte-range.ts'
 
-/** `[user@]host[:port]` of a URL or of a Host field, as ranges of the bytes that it was read from. Reused. */
+/** `[user@]host[:port]` of a URL or a Host field, as ranges of the source bytes. Reused. */
 export class Authority {
-  /** Host and port, without the user information before them. */
+  /** Host and port, without user information. */
   readonly whole = new ByteRange()
-  /** The host, an IPv6 address without its brackets. Empty: nothing usable was read. */
+  /** The host, without the brackets of an IPv6 address. Empty: invalid input. */
   readonly host = new ByteRange()
   /** 0: none given. */
   port = 0
@@ -17,7 +17,7 @@ export class Authority {
     this.hasUser = false
   }
 
-  /** Reads RFC 3986, section 3.2. What is not an authority leaves it empty. */
+  /** Parses RFC 3986, section 3.2. Stays empty if the bytes are not an authority. */
   read(bytes: Uint8Array, start: number, end: number): void {
     this.clear()
     let from = start
@@ -35,7 +35,7 @@ export class Authority {
     this.whole.set(from, end)
   }
 
-  /** Sets the host and returns where it ends. */
+  /** Sets the host and returns its end. */
   #readHost(bytes: Uint8Array, start: number, end: number): number {
     let stop = start
     if (bytes[start] === openBracket) {
@@ -54,7 +54,7 @@ export class Authority {
   }
 }
 
-/** The longest name that DNS has, brackets or a port included. */
+/** The longest DNS name, including brackets or a port. */
 const maxBytes = 261
 
 const colon = 0x3a
@@ -62,7 +62,7 @@ const at = 0x40
 const openBracket = 0x5b
 const closeBracket = 0x5d
 
-/** The number behind the colon, 0 for none, -1 for anything else. */
+/** The number after the colon, 0 for none, -1 if invalid. */
 function readPort(bytes: Uint8Array, start: number, end: number): number {
   if (start >= end) return 0
   if (bytes[start] !== colon) return -1

@@ -2,11 +2,11 @@ import { ByteRange, isBlank } from './byte-range.ts'
 import { Authority } from './http-authority.ts'
 
 /**
- * What proxies tell of the client behind them, by `Forwarded` (RFC 7239) or else by the `X-Forwarded-*` fields: of each,
- * the first element, which the proxy nearest to the client wrote. Reused; ranges point into the bytes given.
+ * The original client as reported by proxies, in `Forwarded` (RFC 7239) or otherwise the `X-Forwarded-*` fields: the
+ * first element of each, which the proxy nearest to the client wrote. Reused; ranges refer to the given bytes.
  */
 export class Forwarded {
-  /** An IP address, without brackets or port. Empty: not told, or hidden. */
+  /** An IP address, without brackets or port. Empty: unknown or hidden. */
   readonly client = new ByteRange()
   readonly host = new Authority()
   scheme: 'http' | 'https' | '' = ''
@@ -19,7 +19,7 @@ export class Forwarded {
     this.scheme = ''
   }
 
-  /** Reads the value of a `Forwarded` field. */
+  /** Parses the value of a `Forwarded` field. */
   readForwarded(bytes: Uint8Array, field: ByteRange): void {
     let from = field.start
     while (from < field.end) {
@@ -30,21 +30,21 @@ export class Forwarded {
     }
   }
 
-  /** Reads the value of an `X-Forwarded-For` field. */
+  /** Parses the value of an `X-Forwarded-For` field. */
   readFor(bytes: Uint8Array, field: ByteRange): void {
     this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
     this.#value.trim(bytes)
     this.#setClient(bytes)
   }
 
-  /** Reads the value of an `X-Forwarded-Host` field. */
+  /** Parses the value of an `X-Forwarded-Host` field. */
   readHost(bytes: Uint8Array, field: ByteRange): void {
     this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
     this.#value.trim(bytes)
     this.host.read(bytes, this.#value.start, this.#value.end)
   }
 
-  /** Reads the value of an `X-Forwarded-Proto` field. */
+  /** Parses the value of an `X-Forwarded-Proto` field. */
   readProto(bytes: Uint8Array, field: ByteRange): void {
     this.#value.set(field.start, elementEnd(bytes, field.start, field.end))
     this.#value.trim(bytes)
@@ -70,7 +70,7 @@ export class Forwarded {
     else if (this.#value.spells(bytes, 'http')) this.scheme = 'http'
   }
 
-  /** Takes the address out of `1.2.3.4`, `1.2.3.4:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. */
+  /** Extracts the address from `1.2.3.4`, `1.2.3.4:80`, `2001:db8::1`, `[2001:db8::1]` and `[2001:db8::1]:80`. */
   #setClient(bytes: Uint8Array): void {
     let { start, end } = this.#value
     if (bytes[start] === openBracket) {
@@ -101,7 +101,7 @@ const openBracket = 0x5b
 const backslash = 0x5c
 const closeBracket = 0x5d
 
-/** Where the pair that begins at `start` ends: at a `;` or `,` outside of quotes, in which a backslash takes a quote. */
+/** End of the pair that begins at `start`: a `;` or `,` outside of quotes, in which a backslash escapes. */
 function pairEnd(bytes: Uint8Array, start: number, end: number): number {
   let quoted = false
   for (let i = start; i < end; i++) {
@@ -126,7 +126,7 @@ function unquote(bytes: Uint8Array, value: ByteRange): void {
   while (value.start < value.end && isBlank(bytes[value.start]!)) value.start++
 }
 
-/** Enough of a test to keep out names, `unknown` and the `_hidden` identifiers of RFC 7239, section 6. */
+/** Enough to exclude names, `unknown` and the `_hidden` identifiers of RFC 7239, section 6. */
 function isAddress(bytes: Uint8Array, start: number, end: number): boolean {
   if (end - start < 2 || end - start > 45) return false
   let separators = 0

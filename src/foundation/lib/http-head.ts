@@ -3,22 +3,22 @@ import { Authority } from './http-authority.ts'
 import { Forwarded } from './http-forwarded.ts'
 
 /**
- * The head of one HTTP/1 request, maybe cut off behind any byte: what the request line and a few header fields say, as
- * ranges of the bytes that it was read from. Reused; `read` sets everything anew and never throws or allocates.
+ * The head of one HTTP/1 request, possibly truncated after any byte: the request line and a few header fields, as
+ * ranges of the source bytes. Reused; `read` resets everything and never throws or allocates.
  */
 export class RequestHead {
   readonly method = new ByteRange()
-  /** Empty for an absolute URL without a path, and where there is none. */
+  /** Empty for an absolute URL without a path, and if there is none. */
   readonly path = new ByteRange()
   /** False for CONNECT. */
   hasPath = true
-  /** Behind the `?`. */
+  /** After the `?`. */
   readonly query = new ByteRange()
-  /** The host that stood in the request target; empty for the common origin form. */
+  /** The host in the request target; empty for the common origin form. */
   readonly target = new Authority()
-  /** What comes before the host in the absolute URL of the target: `//` for CONNECT, which names no scheme. */
+  /** Prefix of the host in the absolute URL of the target: `//` for CONNECT, which has no scheme. */
   scheme: 'http://' | 'https://' | '//' = 'http://'
-  /** Of HTTP; '' when the line was cut off before it. Only HTTP/1 stands in a line. */
+  /** HTTP version; '' if the line was cut off before it. Request lines exist only in HTTP/1. */
   version: '1.0' | '1.1' | '2' | '' = ''
   readonly host = new Authority()
   readonly userAgent = new ByteRange()
@@ -32,8 +32,8 @@ export class RequestHead {
   readonly #word = new ByteRange()
 
   /**
-   * Reads `bytes[start, end)`, which must lie inside of `bytes`. False: they do not begin with a request line, or end
-   * before the first byte of the target; nothing of an earlier head is left then.
+   * Parses `bytes[start, end)`, which must be inside of `bytes`. False: they do not begin with a request line, or end
+   * before the first byte of the target; all fields are then empty.
    */
   read(bytes: Uint8Array, start: number, end: number): boolean {
     this.#clear()
@@ -70,7 +70,7 @@ export class RequestHead {
     this.forwarded.clear()
   }
 
-  /** Tells the four forms of a request target apart (RFC 9112, section 3.2). */
+  /** Distinguishes the four forms of a request target (RFC 9112, section 3.2). */
   #readTarget(bytes: Uint8Array, start: number, end: number): boolean {
     if (bytes[start] === slash) {
       this.#readPath(bytes, start, end)
@@ -108,7 +108,7 @@ export class RequestHead {
     this.query.set(query, stop)
   }
 
-  /** Reads ` HTTP/1.x` and the end of the line; returns where the fields begin, or -1 when something else stands there. */
+  /** Parses ` HTTP/1.x` and the end of the line; returns the start of the fields, or -1 if it does not match. */
   #readVersion(bytes: Uint8Array, start: number, end: number): number {
     for (let i = 0; i < versionPrefix.length; i++) {
       if (start + i >= end) return end
@@ -121,12 +121,12 @@ export class RequestHead {
     let at = digit + 1
     if (at < end && bytes[at] === carriageReturn) at++
     if (at < end && bytes[at] !== lineFeed) return -1
-    // A higher minor version is taken as the highest known one (RFC 9110, section 2.5).
+    // A higher minor version is read as the highest known one (RFC 9110, section 2.5).
     this.version = minor === 0 ? '1.0' : '1.1'
     return Math.min(end, at + 1)
   }
 
-  /** Of a field that stands there more than once the first counts; a field that was cut off does not count. */
+  /** The first of duplicate fields counts; a truncated field does not count. */
   #readFields(bytes: Uint8Array, start: number, end: number): void {
     this.#forwardedField.clear()
     this.#forField.clear()
@@ -156,7 +156,7 @@ export class RequestHead {
       this.forwarded.readProto(bytes, this.#protoField)
   }
 
-  /** Takes note of `bytes[start, end)`, a line without its line feed, if it is a field of interest. */
+  /** Records `bytes[start, end)`, a line without its line feed, if it is a field of interest. */
   #readField(bytes: Uint8Array, start: number, end: number): void {
     let sign = start
     while (sign < end && bytes[sign] !== colon) sign++
@@ -171,7 +171,7 @@ export class RequestHead {
     if (field === this.host.whole) this.host.read(bytes, from, to)
   }
 
-  /** The range that keeps the field whose name `word` is. */
+  /** The range for the field named by `word`. */
   #fieldNamed(bytes: Uint8Array): ByteRange | undefined {
     const word = this.#word
     switch (word.end - word.start) {
@@ -212,14 +212,14 @@ const letterH = 0x68
 const letterU = 0x75
 const letterX = 0x78
 
-/** 1 for the bytes that a token may have (RFC 9110, section 5.6.2). */
+/** 1 for bytes that a token may contain (RFC 9110, section 5.6.2). */
 const tokenBytes = new Uint8Array(256)
 for (const byte of Buffer.from(
   "!#$%&'*+-.^_`|~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
 ))
   tokenBytes[byte] = 1
 
-/** Whether the bytes are a method that `RequestHead` takes. */
+/** True if the bytes are a method that `RequestHead` accepts. */
 export function isMethod(bytes: Uint8Array, start: number, end: number): boolean {
   if (end <= start || end - start > maxMethodBytes) return false
   for (let at = start; at < end; at++) if (tokenBytes[bytes[at]!] !== 1) return false

@@ -3,28 +3,28 @@ import type { Socket } from 'node:net'
 import { ConnectError, Dialer, type DialerOptions, faultText } from './dialer.ts'
 import { hostPort } from './host-port.ts'
 
-/** Without TLS it is plain HTTP/2 with prior knowledge. */
+/** Without TLS it is HTTP/2 with prior knowledge. */
 export interface Http2ConnectorOptions extends DialerOptions {
-  /** A connection this old is replaced, so that a balancer may place us anew; spread by a tenth either way. */
+  /** A connection of this age is replaced, so that a load balancer can choose another server; varied by ±10 %. */
   readonly maxAgeMs?: number
-  /** While requests run, ask this often whether the peer still lives. */
+  /** While requests are in flight, ping the peer at this interval. */
   readonly keepaliveMs?: number
-  /** A peer that does not answer within this time is given up. */
+  /** A peer that does not answer a ping within this time is considered dead. */
   readonly keepaliveTimeoutMs?: number
 }
 
 const MiB = 1024 * 1024
-/** Servers take a ping every five minutes at least (gRPC's proposal A8); a timer holds 24 days. */
+/** Servers accept at least one ping every five minutes (gRPC's proposal A8); a timer is limited to 24 days. */
 const maxKeepaliveMs = 2 * 60 * 60_000
 const tooManyRequests = 11 // ENHANCE_YOUR_CALM, RFC 9113, section 7
 
-/** One HTTP/2 connection and the count of requests on it, which decides when it may be closed. */
+/** One HTTP/2 connection and the number of its requests, which determines when it may be closed. */
 export class Http2Connection {
   readonly session: ClientHttp2Session
   readonly #socket: Socket
-  /** The socket is gone, or the session with it. */
+  /** The socket or the session is closed. */
   lost = false
-  /** What ended it; '' as long as nothing did. */
+  /** Why it ended; '' while it is alive. */
   reason = ''
   #active = 0
   #retired = false
@@ -51,13 +51,13 @@ export class Http2Connection {
     if (this.#active === 0 && !this.usable) this.#close()
   }
 
-  /** Takes no more requests; closes when those that run have ended. */
+  /** Accepts no more requests; closes when those in flight have ended. */
   retire(): void {
     this.#retired = true
     if (this.#active === 0) this.#close()
   }
 
-  /** Ends it now. Requests that run fail. */
+  /** Closes it now. Requests in flight fail. */
   destroy(reason: string): void {
     this.#retired = true
     this.reason ||= reason
@@ -66,15 +66,13 @@ export class Http2Connection {
 
   #close(): void {
     this.session.destroy()
-    // After a GOAWAY the session only ends our direction, and a server that does not end its own would keep the socket.
+    // After a GOAWAY the session only closes our direction, and a server that does not close its own would keep the
+    // socket.
     setImmediate(() => this.#socket.destroy())
   }
 }
 
-/**
- * Keeps one HTTP/2 connection to a server and makes a new one when it is lost, retired or old. Connects when
- * asked, never by itself.
- */
+/** Keeps one HTTP/2 connection to a server and replaces it when it is lost, retired or old. Connects on demand only. */
 export class Http2Connector {
   readonly #options: Http2ConnectorOptions
   readonly #dialer: Dialer
@@ -95,7 +93,7 @@ export class Http2Connector {
     return this.#current?.usable ?? false
   }
 
-  /** How often a new connection asks whether its peer lives: more seldom where a server has complained. */
+  /** Ping interval of new connections: longer after a server complained. */
   get keepaliveMs(): number {
     return this.#keepaliveMs
   }
@@ -114,7 +112,7 @@ export class Http2Connector {
     return this.#dialing
   }
 
-  /** Ends all connections, and the attempt to make one. */
+  /** Closes all connections, and aborts a connection attempt. */
   close(): void {
     this.#closed = true
     this.#dialer.close()
@@ -122,7 +120,7 @@ export class Http2Connector {
   }
 
   async #dial(): Promise<Http2Connection> {
-    // Loaded with the first connection, for an agent that exports nothing needs neither of them.
+    // Loaded with the first connection, since an agent that exports nothing needs neither.
     const http2 = process.getBuiltinModule?.('node:http2') ?? (await import('node:http2'))
     const socket = await this.#dialer.dial()
     if (this.#closed) {
@@ -137,7 +135,7 @@ export class Http2Connector {
     const session = http2.connect(`${tls ? 'https' : 'http'}://${hostPort(host, port)}`, {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: MiB },
-      // Counts the bodies that wait for the peer's window; Node's own limit of 10 refuses a few large ones.
+      // Covers bodies that wait for the peer's window; Node's default of 10 would reject a few large ones.
       maxSessionMemory: 256,
     })
     const connection = new Http2Connection(session, socket)
@@ -158,7 +156,8 @@ export class Http2Connector {
     })
     const keepalive = new Keepalive(connection, this.#options.keepaliveTimeoutMs ?? 20_000)
     session.on('goaway', code => {
-      // Some servers that leave answer no ping any more, and a ping must not end what they promised to finish.
+      // Some servers stop answering pings when they shut down, and a ping must not abort requests that they promised to
+      // finish.
       keepalive.stop()
       if (code === 0) {
         connection.retire()
@@ -166,7 +165,7 @@ export class Http2Connector {
       }
       const name = code === tooManyRequests ? 'ENHANCE_YOUR_CALM' : `HTTP/2 error ${code}`
       connection.reason ||= `the server closed the connection with ${name}`
-      // As gRPC's proposal A8 asks.
+      // As gRPC's proposal A8 requires.
       if (code === tooManyRequests) this.#keepaliveMs = Math.min(2 * this.#keepaliveMs, maxKeepaliveMs)
     })
     keepalive.start(this.#keepaliveMs)
@@ -179,7 +178,7 @@ export class Http2Connector {
   }
 }
 
-/** Asks a server that has requests to answer whether it still lives, and gives up one that does not say so. */
+/** Pings a server with requests in flight, and closes the connection if it does not answer. */
 class Keepalive {
   readonly #connection: Http2Connection
   readonly #timeoutMs: number
@@ -201,7 +200,7 @@ class Keepalive {
     clearTimeout(this.#timeout)
   }
 
-  /** Servers close connections that ping without a request running, so an idle one is left alone. */
+  /** Servers close connections that ping without requests in flight, so idle connections are not pinged. */
   #ping(): void {
     const { active, session } = this.#connection
     if (this.#timeout || active === 0 || session.destroyed) return

@@ -1,4 +1,4 @@
-/** Hands what is reported to all that listen. Reporting allocates nothing. */
+/** Passes reports to all listeners. Reporting allocates nothing. */
 export class Hub<T> {
   readonly #listeners: ((report: T) => void)[] = []
 

@@ -1,15 +1,15 @@
-/** Of a text beside its characters, as V8 has it. */
+/** V8's bytes of a text besides its characters. */
 const textBytes = 16
 
 /**
- * Turns ranges of bytes into strings and gives the same string object for the same bytes, so that names which come
- * again and again cost no allocation. Bytes are read as Latin-1.
+ * Converts ranges of bytes to strings and returns the same string object for the same bytes, so that recurring names
+ * cost no allocation. Bytes are read as Latin-1.
  *
  * A two-way table: a value displaces at most one other, so a flood of rare values costs misses but no memory beyond
- * `slots * maxLength` characters. Values longer than `maxLength` are decoded afresh each time.
+ * `slots * maxLength` characters. Values longer than `maxLength` are decoded each time.
  */
 export class Interner {
-  /** How many values were decoded since the start. */
+  /** Values decoded since the start. */
   misses = 0
   #held = 0
   readonly #texts: string[]
@@ -26,12 +26,12 @@ export class Interner {
     this.#maxLength = options.maxLength
   }
 
-  /** Bytes of all texts, about. */
+  /** Approximate bytes of all texts. */
   get bytes(): number {
     return this.#held
   }
 
-  /** Forgets all texts. */
+  /** Drops all texts and returns their bytes. */
   shed(): number {
     const held = this.#held
     this.#held = 0
@@ -40,7 +40,7 @@ export class Interner {
     return held
   }
 
-  /** The text of `bytes[start, end)`. The range must lie inside of `bytes`. */
+  /** The text of `bytes[start, end)`, which must be inside of `bytes`. */
   intern(bytes: Buffer, start: number, end: number): string {
     if (end <= start) return ''
     const length = end - start
@@ -65,14 +65,14 @@ export class Interner {
   }
 }
 
-/** FNV-1a over at most about 32 bytes, evenly spread: what it misses, the comparison finds. */
+/** FNV-1a over about 32 bytes at most, evenly spread: the comparison detects differences elsewhere. */
 function hashOf(bytes: Buffer, start: number, end: number): number {
   const length = end - start
   const step = 1 + (length >> 5)
   let hash = 0x811c9dc5 ^ length
   for (let at = start; at < end; at += step) hash = Math.imul(hash ^ bytes[at]!, 0x01000193)
   hash = Math.imul(hash ^ bytes[end - 1]!, 0x01000193)
-  // The low bits choose the slot, so the high ones have to reach them.
+  // The low bits select the slot, so mix the high ones in.
   return hash ^ (hash >>> 15)
 }
 

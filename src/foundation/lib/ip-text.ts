@@ -1,6 +1,6 @@
 /**
- * The text of an IP address of 4 or 16 bytes: an IPv4 address that is written as IPv6 (RFC 4291, 2.5.5.2) as IPv4, else
- * IPv6 in its shortest form (RFC 5952). '' for other lengths.
+ * Formats an IP address of 4 or 16 bytes: IPv4-mapped IPv6 (RFC 4291, 2.5.5.2) as IPv4, other IPv6 in the shortest form
+ * (RFC 5952). '' for other lengths.
  */
 export function ipText(bytes: Uint8Array): string {
   if (bytes.length === 4) return bytes.join('.')
@@ -23,7 +23,7 @@ export function ipText(bytes: Uint8Array): string {
   return from < 0 ? hex.join(':') : `${hex.slice(0, from).join(':')}::${hex.slice(from + most).join(':')}`
 }
 
-/** A hardware address as it is written everywhere: `02:fc:00:00:00:01`. */
+/** Formats a hardware address: `02:fc:00:00:00:01`. */
 export function macText(bytes: Uint8Array): string {
   let text = ''
   for (const byte of bytes) text += `${text === '' ? '' : ':'}${byte.toString(16).padStart(2, '0')}`

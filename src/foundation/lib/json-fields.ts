@@ -1,11 +1,11 @@
-// Fields of foreign JSON. Of another type than expected means that it is not known.
+// Fields of foreign JSON. A value of an unexpected type counts as unknown.
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
 const nothing: JsonObject = Object.freeze({})
 const none: readonly unknown[] = Object.freeze([])
 
-/** The object that it is; one without fields where it is none. */
+/** The value if it is an object, otherwise an empty object. */
 export function objectOf(value: unknown): JsonObject {
   return isObject(value) ? value : nothing
 }
@@ -14,24 +14,24 @@ export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The text that it is; '' where it is none, or has more than `most` characters. */
+/** The value if it is a text of at most `most` characters, otherwise ''. */
 export function textOf(value: unknown, most = 1024): string {
   return typeof value === 'string' && value.length <= most ? value : ''
 }
 
-/** The list that it is, `most` elements of it; an empty one where it is none. */
+/** The first `most` elements if the value is a list, otherwise an empty list. */
 export function listOf(value: unknown, most = 256): readonly unknown[] {
   if (!Array.isArray(value)) return none
   return value.length > most ? value.slice(0, most) : value
 }
 
-/** The object in a text of JSON; undefined where it holds none. */
+/** Parses a JSON object; undefined if the text is not one. */
 export function parseObject(bytes: Buffer): JsonObject | undefined {
   try {
     const value: unknown = JSON.parse(bytes.toString('utf8'))
     return isObject(value) ? value : undefined
   } catch {
-    // Whoever asked says what it means there.
+    // The caller decides what that means.
     return undefined
   }
 }

@@ -1,6 +1,6 @@
-// Labels and help as the formats of Prometheus and of OpenMetrics write them.
+// Labels and help in the Prometheus and OpenMetrics formats.
 
-/** `{name="value",…}`; '' without names. A value that is missing is empty. */
+/** `{name="value",…}`; '' without names. A missing value is empty. */
 export function labelText(names: readonly string[], values: readonly string[]): string {
   if (names.length === 0) return ''
   let text = ''
@@ -9,7 +9,7 @@ export function labelText(names: readonly string[], values: readonly string[]): 
   return `${text}}`
 }
 
-/** A help text. Of Prometheus' text format it may hold quotes as they are, of OpenMetrics it may not. */
+/** Escapes a help text. Quotes are literal in Prometheus' text format, but escaped in OpenMetrics. */
 export function escapedHelp(help: string, openMetrics = false): string {
   return openMetrics ? escapedQuoted(help) : help.replaceAll('\\', '\\\\').replaceAll('\n', '\\n')
 }

@@ -1,6 +1,6 @@
 import { GatheredBytes } from './gathered-bytes.ts'
 
-/** Makes lines of pieces. A line beyond the bound is passed over and counted. */
+/** Splits pieces into lines. A line above the limit is skipped and counted. */
 export class LineSplitter {
   tooLong = 0
   readonly #maxBytes: number
@@ -11,7 +11,7 @@ export class LineSplitter {
     this.#maxBytes = maxBytes
   }
 
-  /** The lines that end in this piece, without their ends; those that are empty are left out. */
+  /** The lines that end in this piece, without their ends; skips empty ones. */
   *lines(piece: Buffer): IterableIterator<Buffer> {
     let start = 0
     for (let end = piece.indexOf(0x0a); end >= 0; end = piece.indexOf(0x0a, start)) {
@@ -37,7 +37,7 @@ export class LineSplitter {
   #keep(part: Buffer): void {
     if (this.#skips) return
     this.#rest ??= new GatheredBytes(this.#maxBytes)
-    // A copy: few bytes would keep the whole piece.
+    // A copy: a slice would keep the whole piece.
     if (this.#rest.add(Buffer.from(part))) return
     this.#rest = undefined
     this.#skips = true

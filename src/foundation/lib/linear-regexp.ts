@@ -1,21 +1,22 @@
 import { setFlagsFromString } from 'node:v8'
 
-// A pattern that backtracks too much goes on in V8's engine that does not (measured: 1.8 ms instead of 12 s for ^(a+)+$
-// on 28 letters). The flag exists in Node 20 and 24. It does not see what is only quadratic: a search that begins again
-// at every letter ([a-z]+@ takes 5 ms for 2048 letters and 19 s for 256 Ki), for which there is `search-pattern.ts`. That
-// engine takes neither the flags `i` and `u` nor look-around, references back, or a part that is repeated more than 16
-// times. The last two are not in RE2; letters are written in both cases here, and what is repeated so often.
+// With this flag V8 switches to its non-backtracking engine on excessive backtracking (measured: 1.8 ms instead of 12 s
+// for ^(a+)+$ on 28 letters). It exists in Node 20 and 24. It does not detect quadratic searches that restart at every
+// letter ([a-z]+@ takes 5 ms for 2048 letters and 19 s for 256 Ki): use `search-pattern.ts` for these. That engine
+// supports neither the flags `i` and `u`, nor look-around, backreferences, or more than 16 repetitions of a part. RE2
+// has no look-around or backreferences either; here letters are written in both cases, and such repetitions are written
+// out.
 setFlagsFromString('--enable-experimental-regexp-engine-on-excessive-backtracks')
 
 /** As in RE2. */
 const mostRepetitions = 1000
-/** What repetitions within repetitions may grow to. */
+/** Maximum size of expanded nested repetitions. */
 const mostCharacters = 64 * 1024
 
 /**
- * A regular expression in the syntax of RE2, as users of the replaced exporter write them, to test short texts with: names
- * of devices, units and metrics. Time is linear where the pattern is anchored, and quadratic at most; long or foreign
- * texts are for `SearchPattern`. Its groups keep nothing. Throws, in words, where the text is none.
+ * A regular expression in RE2 syntax, as users of the replaced exporter write them, for testing short texts: names of
+ * devices, units and metrics. Linear time if the pattern is anchored, at most quadratic otherwise; use `SearchPattern`
+ * for long or foreign texts. Groups do not capture. Throws, in words, if the pattern is invalid.
  */
 export function linearRegExp(source: string): RegExp {
   const leading = /^\(\?([ims]+)\)/.exec(source)
@@ -37,35 +38,35 @@ function compiled(body: string, flags: string): RegExp {
 
 /** The same for a pattern that must match as a whole: in linear time. */
 export function anchoredRegExp(source: string): RegExp {
-  // Wrapped afterwards: flags stand at the beginning of what users write.
+  // Wrapped afterwards, since users write flags at the beginning.
   const { source: body, flags } = linearRegExp(source)
   return new RegExp(`^(?:${body})$`, flags)
 }
 
-/** A pattern that must match as a whole, with what its groups keep. */
+/** A pattern that must match as a whole, with its captures. */
 export interface CapturingRegExp {
   readonly regexp: RegExp
-  /** By their numbers in the source, the whole match first. */
+  /** By number in the source, the whole match first. */
   readonly groups: readonly CapturedGroup[]
 }
 
 export interface CapturedGroup {
-  /** '' where it has none. */
+  /** '' if unnamed. */
   readonly name: string
   /**
-   * Its numbers in the expression. What `{…}` repeats is written out, so there may be several, in the order of the text:
-   * the last of them that took part has what RE2 tells.
+   * Its numbers in the expression. `{…}` repetitions are written out, so there may be several, in the order of the
+   * text: the last one that matched is the one that RE2 reports.
    */
   readonly numbers: readonly number[]
 }
 
-/** What the groups of one pattern may be copied to. */
+/** Maximum number of groups after expansion. */
 const mostCaptures = 1000
 
 /**
- * The same as `anchoredRegExp` for a pattern whose groups are wanted, and in which `.` is every character. Where an
- * alternative within a repetition took no part in the last of its rounds, its group is empty; RE2 tells an earlier round.
- * A character beyond U+FFFF counts as two: `.+` matches it, and `.` alone does not.
+ * Like `anchoredRegExp`, for a pattern whose captures are needed, and in which `.` matches every character. If an
+ * alternative within a repetition did not match in the last round, its group is empty; RE2 reports an earlier round. A
+ * character beyond U+FFFF counts as two: `.+` matches it, but `.` alone does not.
  */
 export function capturingRegExp(source: string): CapturingRegExp {
   if (/^\(\?[is]*m/.test(source))
@@ -82,7 +83,7 @@ export function capturingRegExp(source: string): CapturingRegExp {
   const named = names.filter(name => name !== '')
   const twice = named.find((name, i) => named.indexOf(name) !== i)
   if (twice !== undefined) throw new Error(`it has two groups named ${twice}`)
-  // By itself first: what is not closed must not be closed by what is put around it.
+  // Compiled alone first: an unclosed part must not be closed by the text around it.
   compiled(numbered, '')
   return {
     regexp: compiled(`^(?:${numbered})$`, ''),
@@ -90,7 +91,7 @@ export function capturingRegExp(source: string): CapturingRegExp {
   }
 }
 
-/** Classes that stand in brackets (POSIX, section 9.3.5), of ASCII as in RE2. */
+/** POSIX classes in brackets (section 9.3.5), ASCII only as in RE2. */
 const classes: Readonly<Record<string, string>> = {
   alnum: '0-9A-Za-z',
   alpha: 'A-Za-z',
@@ -109,21 +110,23 @@ const classes: Readonly<Record<string, string>> = {
 }
 
 interface Translation {
-  /** Until the source says otherwise. */
+  /** Until the source changes it. */
   readonly ignoresCase: boolean
-  /** Undefined: as the flags of the expression say. */
+  /** Undefined: as the expression's flags specify. */
   readonly dotAll?: boolean
-  /** Takes the names of the groups. They begin with `(?<g1>`, and keep what they match, only where it is there. */
+  /** Receives the names of the groups. Groups capture, and begin with `(?<g1>`, only if it is set. */
   readonly names?: string[]
 }
 
-/** RE2's syntax (its page "Syntax", 2024) as JavaScript's, without what the linear engine does not take. */
+/**
+ * Translates RE2's syntax (its page "Syntax", 2024) to JavaScript, avoiding what the linear engine does not support.
+ */
 function translate(source: string, { names, ...flags }: Translation): string {
   let out = ''
   let { ignoresCase, dotAll }: Translation = flags
-  /** The groups that are open: where they begin in `out`, and the flags behind them. */
+  /** The open groups: their start in `out`, and the flags after them. */
   const groups: { start: number; ignoresCase: boolean; dotAll: boolean | undefined }[] = []
-  /** Where that begins which may be repeated. */
+  /** Start of the part that a repetition would apply to. */
   let part: number | undefined
   const add = (text: string, isPart = true) => {
     part = isPart ? out.length : undefined
@@ -189,16 +192,16 @@ function translate(source: string, { names, ...flags }: Translation): string {
 
 interface GroupStart {
   readonly length: number
-  /** False: it only sets flags, for the rest of the group around it. */
+  /** False: it only sets flags, for the rest of the enclosing group. */
   readonly opens: boolean
-  /** '' where it has none; undefined: it keeps nothing. */
+  /** '' if unnamed; undefined: it does not capture. */
   readonly name: string | undefined
-  /** Undefined: as before. */
+  /** Undefined: unchanged. */
   readonly ignoresCase: boolean | undefined
   readonly dotAll: boolean | undefined
 }
 
-/** What begins with an opening parenthesis. */
+/** Parses the text after an opening parenthesis. */
 function groupStart(rest: string): GroupStart {
   const start = { opens: true, name: undefined, ignoresCase: undefined, dotAll: undefined }
   if (!rest.startsWith('(?')) return { ...start, length: 1, name: '' }
@@ -219,7 +222,7 @@ function groupStart(rest: string): GroupStart {
   return { ...start, length: whole.length, opens: end === ':', ignoresCase: flag('i'), dotAll: flag('s') }
 }
 
-/** `most` undefined: without end. */
+/** `most` undefined: unlimited. */
 function repeated(part: string, least: number, most: number | undefined, lazy: string): string {
   if (least > mostRepetitions || (most ?? 0) > mostRepetitions)
     throw new Error(`it repeats a part more than ${mostRepetitions} times`)
@@ -231,7 +234,7 @@ function repeated(part: string, least: number, most: number | undefined, lazy: s
   return `(?:${needed}${`(?:${part}`.repeat(optional)}${`)?${lazy}`.repeat(optional)})`
 }
 
-/** `\\s` is of ASCII in RE2, and has no vertical tab. */
+/** In RE2 `\\s` is ASCII only, and excludes the vertical tab. */
 const spaces: Readonly<Record<string, string>> = {
   s: '\\t\\n\\f\\r ',
   S: '\\x00-\\x08\\x0B\\x0E-\\x1F!-\\uFFFF',
@@ -239,14 +242,14 @@ const spaces: Readonly<Record<string, string>> = {
 
 interface Escape {
   readonly length: number
-  /** The character that it stands for; undefined: `set` says what. */
+  /** The character; undefined: `set` is a set instead. */
   readonly unit: string | undefined
   readonly set: string
 }
 
 const controls: Readonly<Record<string, string>> = { a: '\x07', f: '\f', n: '\n', r: '\r', t: '\t', v: '\v' }
 
-/** What begins with a backslash. */
+/** Parses an escape sequence. */
 function escaped(rest: string): Escape {
   const code = /^\\x(?:([0-9a-fA-F]{2})|\{([0-9a-fA-F]{1,4})\})/.exec(rest)
   const octal = code ? null : /^\\0[0-7]{0,2}/.exec(rest)
@@ -270,12 +273,12 @@ function escaped(rest: string): Escape {
   return { length: 2, unit: next, set: '' }
 }
 
-/** What stands in brackets, with them. */
+/** Parses a bracket expression. */
 function bracket(rest: string, ignoresCase: boolean): { readonly text: string; readonly length: number } {
   const open = /^\[\^?/.exec(rest)![0]
   let text = open
   let i = open.length
-  // A bracket that closes at once stands for itself in RE2.
+  // In RE2 a closing bracket in first position is literal.
   for (let isFirst = true; rest[i] !== ']' || isFirst; isFirst = false) {
     if (i >= rest.length) throw new Error('a bracket is not closed')
     const named = /^\[:(\^?)(\w+):\]/.exec(rest.slice(i))
@@ -311,7 +314,7 @@ function member(rest: string): Escape {
   return rest[0] === '\\' ? escaped(rest) : { length: 1, unit: rest[0]!, set: '' }
 }
 
-/** A character by itself, in both cases where that is wanted. */
+/** A single character, in both cases if requested. */
 function letter(unit: string, ignoresCase: boolean): string {
   const other = ignoresCase ? otherCase(unit, unit) : ''
   return other === '' ? plain(unit) : `[${plain(unit)}${other}]`
@@ -321,7 +324,7 @@ function range(first: string, last: string): string {
   return first === last ? plain(first) : `${plain(first)}-${plain(last)}`
 }
 
-/** The letters of ASCII in a range in their other case, or one other letter; '' where there are none. */
+/** The other case of the ASCII letters in a range, or of one letter; '' if there are none. */
 function otherCase(first: string, last: string): string {
   if (first === last) {
     const other = first === first.toLowerCase() ? first.toUpperCase() : first.toLowerCase()
@@ -334,7 +337,7 @@ function otherCase(first: string, last: string): string {
   return within('a', 'z', text => text.toUpperCase()) + within('A', 'Z', text => text.toLowerCase())
 }
 
-/** A character that means nothing but itself. */
+/** A literal character. */
 function plain(unit: string): string {
   return /[0-9A-Za-z_]/.test(unit) ? unit : `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
 }

@@ -1,12 +1,10 @@
 import { getHeapStatistics } from 'node:v8'
 
 /**
- * Bytes on V8's heap that were alive after the last full collection. What is used at another moment holds garbage and
- * says little: up to half of it.
+ * Live bytes on V8's heap after the last full collection. At other times the usage includes up to 50 % garbage.
  *
- * V8 looks at registered objects in full collections alone, so that an object that nobody holds tells of each: without
- * an observer of all collections, which makes an entry for each of the young generation, of which there are hundreds a
- * second.
+ * V8 checks registered objects only in full collections, so an unreferenced object signals each of them. An observer of
+ * all collections would create an entry for each minor one, of which there are hundreds a second.
  */
 export class LiveHeap {
   #bytes = getHeapStatistics().used_heap_size

@@ -1,23 +1,23 @@
 const newline = 0x0a
 
 export interface LogRingOptions {
-  /** Memory for everything that is kept. Allocated at once, resident as it fills. */
+  /** Memory for all lines. Allocated at once, resident as it fills. */
   readonly bytes?: number
-  /** How many of the first lines stay for good; they take a quarter of the bytes at most. */
+  /** How many first lines are kept permanently; they take at most a quarter of the bytes. */
   readonly first?: number
 }
 
 /**
- * The recent lines of a log, within a fixed number of bytes. The first lines stay, for the start of a program tells most;
- * of the others the oldest give way.
+ * The recent lines of a log, within a fixed number of bytes. The first lines are kept, because a program's start is
+ * most informative; of the others the oldest are evicted.
  */
 export class LogRing {
   readonly #bytes: Buffer
-  /** Lines that may still be added to the first ones; 0 once one of them found no room. */
+  /** Lines that may still be added to the first ones; 0 once one did not fit. */
   #firstLeft: number
-  /** Where the first lines end and the circle begins. */
+  /** End of the first lines and start of the circle. */
   #base = 0
-  /** Of the oldest byte in the circle, counted from its beginning. */
+  /** Offset of the oldest byte in the circle. */
   #oldest = 0
   #used = 0
   #leftOut = 0
@@ -27,7 +27,7 @@ export class LogRing {
     this.#firstLeft = first
   }
 
-  /** Keeps a line of JSON that ends with a newline and holds no other. One of over an eighth of the bytes is cut. */
+  /** Adds a line of JSON that ends with its only newline. A line above an eighth of the bytes is truncated. */
   add(line: string): void {
     const longest = this.#bytes.length >> 3
     let bytes: Buffer = Buffer.from(line)
@@ -51,14 +51,14 @@ export class LogRing {
   #dropOldest(size: number): void {
     const from = this.#base + this.#oldest
     let end = this.#bytes.indexOf(newline, from) + 1
-    // Behind the last byte the circle goes on at its beginning.
+    // After the last byte the circle continues at its beginning.
     if (end === 0) end = this.#bytes.indexOf(newline, this.#base) + 1 + size
     this.#oldest = (end - this.#base) % size
     this.#used -= end - from
     this.#leftOut++
   }
 
-  /** All that is kept as NDJSON, the oldest line first; where lines are gone, a line says how many. */
+  /** Everything kept as NDJSON, oldest first; a line in between states how many are missing. */
   text(): string {
     const first = this.#bytes.toString('utf8', 0, this.#base)
     const note = { level: 'info', msg: 'older records are omitted here', omitted: this.#leftOut }
@@ -66,7 +66,7 @@ export class LogRing {
     const from = this.#base + this.#oldest
     const end = from + this.#used
     const around = Math.max(0, end - this.#bytes.length)
-    // Put together before it is decoded: a character may lie on both sides of the end.
+    // Joined before decoding: a character may span the end of the circle.
     const latest = Buffer.concat([
       this.#bytes.subarray(from, end - around),
       this.#bytes.subarray(this.#base, this.#base + around),
@@ -75,9 +75,9 @@ export class LogRing {
   }
 }
 
-/** What is kept of a line that is too long, as a line of JSON again. */
+/** Truncates a line that is too long, as a line of JSON again. */
 function cutLine(line: string, bytes: number, longest: number): Buffer {
-  // Written as JSON once more, a character takes six bytes at most.
+  // Re-encoded as JSON, a character takes at most six bytes.
   const begins = line.slice(0, Math.floor((longest - 128) / 6))
   return Buffer.from(
     `${JSON.stringify({ level: 'info', msg: 'a record that was too long', bytes, begins })}\n`,

@@ -8,35 +8,35 @@ export type Level = (typeof levels)[number]
 
 export type LogFormat = 'json' | 'text'
 
-/** Details of a record, beside its sentence. Errors are written as their message and those of their causes. */
+/** Details of a record, besides its sentence. An error is written as its message and those of its causes. */
 export type Fields = Readonly<Record<string, unknown>>
 
-/** What may change while the program runs. */
+/** Settings that may change at run time. */
 export interface LogSettings {
-  /** Least level that is written. */
+  /** Lowest level that is written. */
   readonly level: Level
   readonly format: LogFormat
 }
 
 export interface Logger {
-  /** Takes effect with the next record. What is left out stays as it is. */
+  /** Takes effect with the next record. Omitted settings stay unchanged. */
   configure(settings: Partial<LogSettings>): void
-  /** True when a record of this level would be written: ask before making costly fields. */
+  /** True if a record of this level would be written: check before computing expensive fields. */
   enabled(level: Level): boolean
   debug(message: string, fields?: Fields): void
   info(message: string, fields?: Fields): void
   warn(message: string, fields?: Fields): void
   error(message: string, fields?: Fields): void
-  /** What somebody asked for is written whatever the level, as `info`. */
+  /** Output that a user requested: written at any level, as `info`. */
   answer(message: string, fields?: Fields): void
 }
 
 export interface LoggerOptions extends LogSettings {
   /** Colours for the text form. */
   readonly color?: boolean
-  /** Takes one whole line, its end included. */
+  /** Receives one whole line, including its end. */
   readonly write: (line: string) => void
-  /** Keeps what is written, as JSON whatever the format. */
+  /** Stores the written records, as JSON whatever the format. */
   readonly ring?: LogRing
   /** Milliseconds since the Unix epoch. */
   readonly now?: () => number
@@ -75,8 +75,8 @@ export function createLogger(options: LoggerOptions): Logger {
 }
 
 /**
- * Writes the first of equal records and holds back its repetitions for `intervalMs`; the next one that is written
- * tells in its field `repeated` how many were held back. `key` names the kind of record; 256 kinds are remembered.
+ * Writes the first of equal records and suppresses repetitions for `intervalMs`; the next one written has the number of
+ * suppressed ones in its field `repeated`. `key` identifies the kind of record; 256 kinds are remembered.
  */
 export function limitRepeats(log: Logger, intervalMs: number, now: () => number = Date.now) {
   const seen = new Map<string, { at: number; held: number }>()
@@ -112,7 +112,7 @@ function jsonValue(value: unknown): string | undefined {
   try {
     return JSON.stringify(value, (_key, part: unknown) => (typeof part === 'bigint' ? String(part) : part))
   } catch {
-    // A cycle: a record that is written badly beats an agent that fails by its log.
+    // A cycle: an imperfect record is better than an agent that fails in its log.
     return JSON.stringify(String(value))
   }
 }
@@ -142,7 +142,7 @@ function textFields(fields?: Fields): string {
   return text
 }
 
-/** Control characters written out: a name from the host must not move a reader's cursor or start a line of its own. */
+/** Escapes control characters: a name from the host must not move a reader's cursor or start a new line. */
 function visible(text: string): string {
   return text.replace(
     /[\x00-\x1f\x7f-\x9f]/g,
@@ -150,7 +150,7 @@ function visible(text: string): string {
   )
 }
 
-/** The message of an error and of what caused it, joined by `: `. */
+/** The messages of an error and its causes, joined by `: `. */
 export function errorText(error: unknown): string {
   const parts: string[] = []
   for (const part of causesOf(error)) {

@@ -1,36 +1,36 @@
-// Who holds how much memory, and who gives some back when it runs short.
+// Tracks memory by table, and frees some when it runs short.
 
 /**
- * What a table holds, in the order in which it is given back: what can be made again, what makes items richer, and
- * what items are made from.
+ * A table's contents, in the order in which they are freed: data that can be rebuilt, data that enriches items, and
+ * data that items are made from.
  */
 export type MemoryKind = 'cache' | 'detail' | 'intake'
 
-/** A table that keeps foreign data. */
+/** A table of foreign data. */
 export interface MemoryTable {
   /** Name for people and for the label `table`: `processes`, `requests under way`. */
   readonly name: string
   readonly kind: MemoryKind
-  /** Bytes held now, as the table counts them. Constant time: it is asked twice a second. */
+  /** Current bytes, as the table counts them. Constant time: read twice a second. */
   bytes(): number
   /**
-   * Gives back about `bytes` and returns how many it did. The table counts by reason what is lost by it. Bounded in
-   * time: it may give back a part, and is asked again.
+   * Frees about `bytes` and returns how many it freed. The table counts the resulting losses by reason. Bounded in
+   * time: it may free a part, and is called again.
    */
   shed(bytes: number): number
-  /** Part of the budget that it may hold at most, 0 to 1. Default: 1/4. */
+  /** Its maximum share of the budget, 0 to 1. Default: 1/4. */
   readonly share?: number
-  /** A key of its own bounds it: it takes nothing of the budget, and gives back only where the process runs short. */
+  /** Limited by its own key: takes nothing of the budget, and frees memory only if the process runs short. */
   readonly apart?: true
 }
 
-/** How short memory is: 0 not; 1 caches shrink; 2 detail is left out as well; 3 nothing new is taken in but counted. */
+/** Memory pressure: 0 none; 1 caches shrink; 2 detail is dropped, too; 3 new data is only counted. */
 export type MemoryPressure = 0 | 1 | 2 | 3
 
 export interface MemoryReading {
-  /** Bytes on V8's heap that were alive after the last full collection. */
+  /** Live bytes on V8's heap after the last full collection. */
   readonly liveHeapBytes: number
-  /** The same with garbage. */
+  /** The same including garbage. */
   readonly usedHeapBytes: number
   /** Anonymous memory of the process, in bytes. */
   readonly anonymousBytes: number
@@ -39,9 +39,9 @@ export interface MemoryReading {
 export interface MemoryBounds {
   /** Bytes of all tables together. */
   readonly tablesBytes: number
-  /** Live bytes of V8's heap at which nothing new is taken in. */
+  /** Live bytes of V8's heap at which no new data is accepted. */
   readonly heapBytes: number
-  /** Anonymous memory of the process at which nothing new is taken in. */
+  /** Anonymous memory of the process at which no new data is accepted. */
   readonly processBytes: number
 }
 
@@ -49,20 +49,20 @@ export interface TableState {
   readonly name: string
   readonly kind: MemoryKind
   readonly bytes: number
-  /** 0: a key of its own bounds it. */
+  /** 0: its own key limits it. */
   readonly limit: number
-  /** Bytes given back since the start because memory was short. */
+  /** Bytes freed since the start because memory was short. */
   readonly released: number
 }
 
 const order: readonly MemoryKind[] = ['cache', 'detail', 'intake']
 const usualShare = 1 / 4
-/** Parts of a bound at which pressure rises to 1, 2 and 3. It falls a tenth below. */
+/** Parts of a limit at which pressure rises to 1, 2 and 3. It falls a tenth below. */
 const steps = [0.75, 0.85, 0.95] as const
 const fall = 0.1
-/** Part of what a kind holds that it gives back in one turn while the process, not its tables, is short of memory. */
+/** Part of its contents that a kind frees at once if the process, rather than its tables, is short of memory. */
 const turnPart = 1 / 4
-/** Below its bound by so much, a set of tables that was over it is left alone again. */
+/** Tables above their limit are shrunk to this part of it. */
 const relief = 0.9
 
 interface Entry {
@@ -71,15 +71,18 @@ interface Entry {
 }
 
 /**
- * Holds all tables within one budget. Two kinds of shortness are told apart: tables that hold more than theirs give
- * that back at once; a process or heap that comes near its bound raises `pressure`, which those who take things in
- * read on their way: a plain number, as it stands on hot paths.
+ * Keeps all tables within one budget. There are two kinds of shortage: tables above their limit free the excess at
+ * once; a process or heap near its limit raises `pressure`, which intakes check: a plain number, since it is read on
+ * hot paths.
  */
 export class MemoryGovernor {
   pressure: MemoryPressure = 0
   /** How often pressure rose above 0. */
   shortages = 0
-  /** Takes what a table that cannot give back throws, so that it ends nobody, and others give back. Left out: it is thrown. */
+  /**
+   * Receives the error of a table that fails to free memory, so that the others still do. Undefined: the error is
+   * thrown.
+   */
   onFault: ((table: string, error: unknown) => void) | undefined
   readonly #bounds: MemoryBounds
   readonly #read: () => MemoryReading
@@ -96,7 +99,7 @@ export class MemoryGovernor {
     return this.#bounds
   }
 
-  /** As of the last look. */
+  /** From the last check. */
   get reading(): MemoryReading {
     return this.#reading
   }
@@ -106,12 +109,12 @@ export class MemoryGovernor {
     return this.#bytesOf(this.#entries.filter(({ table }) => !table.apart))
   }
 
-  /** Bytes that a table with this share may hold. */
+  /** Maximum bytes of a table with this share. */
   limitOf(share = usualShare): number {
     return Math.floor(this.#bounds.tablesBytes * share)
   }
 
-  /** Takes a table in; the function that is returned lets it go. */
+  /** Registers a table; the returned function unregisters it. */
   register(table: MemoryTable): () => void {
     const entry = { table, shedBytes: 0 }
     this.#entries.push(entry)
@@ -131,7 +134,7 @@ export class MemoryGovernor {
     }))
   }
 
-  /** Looks at memory and gives back what is too much. To be called twice a second. */
+  /** Checks memory and frees the excess. Call twice a second. */
   look(): void {
     this.#reading = this.#read()
     this.#weigh()

@@ -1,31 +1,34 @@
 const Mi = 1024 * 1024
-/** Anonymous memory that came since the last collection, in bytes, above which another one is worth its time. */
+/** Growth of anonymous memory since the last collection, in bytes, above which another one is worth its time. */
 const grownBytes = 16 * Mi
-/** Between two looks at how busy the process is, in milliseconds. */
+/** Interval between two checks of CPU usage, in milliseconds. */
 const quietMs = 5000
-/** Part of a processor below which the process has little to do. */
+/** Part of a CPU below which the process counts as idle. */
 const quietPart = 0.2
-/** Between two collections, in milliseconds. */
+/** Minimum interval between collections, in milliseconds. */
 const restMs = 20_000
-/** The same while there is much to do. */
+/** The same while busy. */
 const busyRestMs = 60_000
-/** What is worth another collection: tables let go of what a burst left within a minute or two, and not at once. */
+/**
+ * Freed bytes that justify another collection: tables release the remains of a burst within a minute or two, not at
+ * once.
+ */
 const worthBytes = 4 * Mi
-/** Collections that were not worth it, each after twice the time of the one before, until more is taken. */
+/** Maximum collections that freed too little, each after twice the previous interval, until memory grows again. */
 const mostInVain = 3
 
-/** What is measured at a time, all since some fixed moment. */
+/** Measurements at one time, cumulative since a fixed moment. */
 export interface MemoryMoment {
   readonly nowMs: number
-  /** CPU time, and the time in which there was something to do and no CPU for it. */
+  /** CPU time plus the time spent waiting for a CPU. */
   readonly busyMs: number
   readonly anonymousBytes: number
 }
 
 /**
- * Tells when to give memory back after a burst. V8 collects when it allocates: where nothing comes any more, what the
- * burst left stays for as long as the process lives. A collection stops the loop for 10 to 100 ms, so it is asked for
- * only where much was taken since the last one, at a time at which there is little to do.
+ * Decides when to release memory after a burst. V8 collects when it allocates: without new data, the remains of a burst
+ * stay for the life of the process. A collection blocks the loop for 10 to 100 ms, so it is requested only after
+ * considerable growth, at a time of low activity.
  */
 export class MemoryRest {
   #lowestBytes = Number.POSITIVE_INFINITY
@@ -34,10 +37,10 @@ export class MemoryRest {
   #lookedBusyMs = 0
   #isQuiet = false
   #beforeBytes = 0
-  /** Collections since more was taken that gave little back. */
+  /** Collections since the last growth that freed too little. */
   #inVain = mostInVain
 
-  /** Whether to collect now, and whether there is little to do or much; undefined: not now. */
+  /** Whether to collect now, when idle or when busy; undefined: not now. */
   due({ nowMs, busyMs, anonymousBytes }: MemoryMoment): 'quiet' | 'busy' | undefined {
     this.#lowestBytes = Math.min(this.#lowestBytes, anonymousBytes)
     const sinceLook = nowMs - this.#lookedMs
@@ -47,7 +50,7 @@ export class MemoryRest {
       this.#lookedBusyMs = busyMs
     }
     this.#beforeBytes = anonymousBytes
-    // What comes first is collected at once where there is little to do.
+    // The first growth is collected at once when idle.
     this.#restedMs ??= nowMs - restMs
     const sinceRest = nowMs - this.#restedMs
     const isGrown = anonymousBytes - this.#lowestBytes >= grownBytes
@@ -56,7 +59,7 @@ export class MemoryRest {
     return isWorth && sinceRest >= restMs ? 'quiet' : undefined
   }
 
-  /** It was done, and left so much. */
+  /** Reports a collection, and the memory after it. */
   done({ nowMs, anonymousBytes }: Omit<MemoryMoment, 'busyMs'>): void {
     const grown = this.#beforeBytes - this.#lowestBytes >= grownBytes
     const gave = this.#beforeBytes - anonymousBytes

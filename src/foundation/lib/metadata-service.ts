@@ -3,9 +3,9 @@ import { bareHost } from './host-port.ts'
 import { bodyOf, type HttpFault, headOf } from './http-answer.ts'
 
 export interface MetadataServiceOptions {
-  /** `http://169.254.169.254`; a path in it stands before those that are asked for. */
+  /** `http://169.254.169.254`; a path in it is prepended to requested paths. */
   readonly endpoint: string
-  /** For everything that is asked of it, from now on. */
+  /** For all requests together, from now on. */
   readonly timeoutMs: number
 }
 
@@ -13,19 +13,19 @@ export interface MetadataRequest {
   readonly path: string
   readonly method?: 'GET' | 'PUT'
   readonly headers?: Readonly<Record<string, string>>
-  /** A header that the answer must carry: without it another server has spoken. In lower case. */
+  /** A header that the response must have: otherwise it came from another server. In lower case. */
   readonly signature?: readonly [name: string, value: string]
 }
 
-/** No connection was made; it was, and no whole answer came; an answer of no use came; it was given up from outside. */
+/** No connection; a connection but no complete response; an unusable response; closed by the caller. */
 export type MetadataFault = 'connect' | 'silent' | 'answer' | 'closed'
 
-/** A question to a metadata service that got no answer, or none of use. */
+/** A metadata request failed. */
 export class MetadataError extends Error {
   readonly fault: MetadataFault
-  /** Of the answer; 0: none came. */
+  /** Status of the response; 0: none. */
   readonly status: number
-  /** What to do about it, where it is known; '' for the usual. */
+  /** What to do about it, if known; '' for the default. */
   readonly hint: string
 
   constructor(
@@ -46,26 +46,29 @@ interface Answer {
   readonly contentType: string
 }
 
-/** Parts in which the time passes. */
+/** The timeout is divided into this many ticks. */
 const ticks = 20
-/** More is not read. User data, which clouds limit to 64 KiB and which may come as base64, has room in it. */
+/** Maximum response. Has room for user data, which clouds limit to 64 KiB and which may be base64. */
 const maxAnswerBytes = 256 * 1024
-/** Values of a JSON answer. The largest, of Azure, have some hundred; 250 KiB of `[` take 15 ms to parse. */
+/**
+ * Maximum values in a JSON response. The largest ones, of Azure, have a few hundred; 250 KiB of `[` take 15 ms to
+ * parse.
+ */
 const maxParts = 4096
-/** Attributes are names and identifiers; the longest, resource identifiers of Azure, have some 300 characters. */
+/** Attributes are names and identifiers; the longest, resource ids of Azure, have some 300 characters. */
 const maxTextLength = 1024
 
 /**
- * One conversation with the metadata service of a cloud: plain HTTP/1.1, with no proxy and no redirect, bounded in time
- * and bytes. Everything rejects with a `MetadataError`.
+ * One session with a cloud's metadata service: plain HTTP/1.1, without proxy or redirects, bounded in time and bytes.
+ * All methods reject with a `MetadataError`.
  */
 export class MetadataService {
-  /** Scheme, host and port: what may be shown of it. */
+  /** Scheme, host and port, without anything secret. */
   readonly origin: string
   readonly #timeoutMs: number
   /**
-   * The time that is left. It is counted rather than read, so that a thread that was busy, as ours is at the start, lets
-   * one part pass and not all: the answer may be there since long.
+   * Remaining time. Counted in ticks rather than measured, so that a blocked thread, as at the start, loses one tick
+   * instead of everything: the response may have arrived long ago.
    */
   #ticksLeft = ticks
   readonly #clock: NodeJS.Timeout
@@ -73,10 +76,10 @@ export class MetadataService {
   readonly #port: number
   readonly #prefix: string
   readonly #fault: string
-  // The runtime's own would go through proxies where NODE_USE_ENV_PROXY says so. A connection for each question: these
-  // services are a hop away, and some close a connection that is kept without a word.
+  // The default agent would use proxies if NODE_USE_ENV_PROXY is set. One connection per request: the services are one
+  // hop away, and some silently close kept-alive connections.
   readonly #agent = new Agent()
-  /** With the ticks that must be left. */
+  /** With the number of ticks that must remain. */
   readonly #running = new Map<AbortController, number>()
   #closed = false
 
@@ -92,7 +95,7 @@ export class MetadataService {
     this.#clock.unref()
   }
 
-  /** A line of text. */
+  /** Requests one line of text. */
   async text(wanted: MetadataRequest): Promise<string> {
     const { text } = await this.#ask(wanted, 0)
     const line = metadataText(text.trim())
@@ -102,20 +105,20 @@ export class MetadataService {
   }
 
   /**
-   * A line of text that is good to have; '' where it cannot be had. It leaves half of the time for what follows, so that
-   * it never costs the rest.
+   * Requests an optional line of text; '' if unavailable. Leaves half of the time for later requests, so that it never
+   * fails those.
    */
   async optionalText(wanted: MetadataRequest): Promise<string> {
     try {
       const { text } = await this.#ask(wanted, Math.floor(this.#ticksLeft / 2))
       return metadataText(text.trim())
     } catch {
-      // Many of these are there in some regions, or for some machines, only.
+      // Many of these exist only in some regions, or for some machines.
       return ''
     }
   }
 
-  /** A token: what can be sent back in a header. */
+  /** Requests a token that can be sent in a header. */
   async token(wanted: MetadataRequest): Promise<string> {
     const { text, contentType } = await this.#ask({ ...wanted, method: 'PUT' }, 0)
     const token = text.trim()
@@ -126,7 +129,7 @@ export class MetadataService {
     return token
   }
 
-  /** The fields of a JSON object. */
+  /** Requests the fields of a JSON object. */
   async fields(wanted: MetadataRequest): Promise<MetadataFields> {
     const { text, contentType } = await this.#ask(wanted, 0)
     if (isIntricate(text))
@@ -143,7 +146,7 @@ export class MetadataService {
     return new MetadataFields(parsed)
   }
 
-  /** Ends what runs, and refuses more. */
+  /** Aborts running requests and rejects new ones. */
   close(): void {
     this.#closed = true
     clearInterval(this.#clock)
@@ -221,25 +224,27 @@ export class MetadataService {
   }
 }
 
-/** Fields of a foreign JSON object; what is not there, or of another type, is not known. */
+/** Fields of a foreign JSON object; a missing one, or one of another type, is unknown. */
 export class MetadataFields {
   readonly #fields: Readonly<Record<string, unknown>>
 
-  /** @param value anything; what is no object has no fields, and a list of one object has those of that. */
+  /**
+   * @param value anything; a value that is no object has no fields, and a list of one object has that object's fields.
+   */
   constructor(value: unknown) {
     const object: unknown = Array.isArray(value) && value.length === 1 ? value[0] : value
     this.#fields =
       typeof object === 'object' && object !== null && !Array.isArray(object) ? { ...object } : {}
   }
 
-  /** A text, or a whole number as text; '' for everything else. */
+  /** A text, or a whole number as text; otherwise ''. */
   text(name: string): string {
     const value = this.#own(name)
     if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : ''
     return metadataText(value)
   }
 
-  /** The object of that name; one without fields where there is none. */
+  /** The object with that name; one without fields if there is none. */
   inner(name: string): MetadataFields {
     return new MetadataFields(this.#own(name))
   }
@@ -249,7 +254,7 @@ export class MetadataFields {
   }
 }
 
-/** One line of Unicode of bounded length; '' for everything else. */
+/** One line of Unicode text of bounded length; otherwise ''. */
 export function metadataText(value: unknown): string {
   return typeof value === 'string' && value.length <= maxTextLength && /^[^\p{Cc}\p{Cs}]*$/u.test(value)
     ? value
@@ -268,7 +273,7 @@ function headFault({ statusCode, headers }: IncomingMessage, { signature }: Meta
   return encoding === 'identity' ? '' : `the answer is compressed (${encoding.slice(0, 32)})`
 }
 
-/** Whether a JSON text has more than `maxParts` values, at any depth. */
+/** True if a JSON text has more than `maxParts` values, at any depth. */
 function isIntricate(text: string): boolean {
   let parts = 0
   let quoted = false
@@ -285,7 +290,7 @@ function isIntricate(text: string): boolean {
   return false
 }
 
-/** Beside what was found: a page of HTML is the sign of a proxy. */
+/** Describes the content type: an HTML page indicates a proxy. */
 function ofType(contentType: string): string {
   const type = /^[\w.+-]+\/[\w.+-]+/.exec(contentType)?.[0] ?? ''
   return type === '' ? '' : ` but ${type.slice(0, 64)}`

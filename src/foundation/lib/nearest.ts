@@ -1,9 +1,9 @@
-/** Longer words are compared with nothing, so that a foreign text costs no more than its length. */
+/** Longer words are not compared, so that a foreign text costs no more than its length. */
 const longest = 96
 
 /**
- * The candidate that a mistyped word most likely meant, undefined when none is near. Near is at most one edit in three
- * characters, three edits at the most; case does not count, and two exchanged neighbours are one edit.
+ * The most likely candidate for a mistyped word, undefined if none is close. Close means at most one edit per three
+ * characters, and at most three edits; case is ignored, and two swapped neighbours are one edit.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > longest) return undefined
@@ -20,7 +20,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best
 }
 
-/** Optimal string alignment distance: insert, delete, replace, exchange neighbours. */
+/** Optimal string alignment distance: insert, delete, replace, swap neighbours. */
 function distance(a: string, b: string): number {
   let before: number[] = []
   let above = Array.from({ length: b.length + 1 }, (_, i) => i)

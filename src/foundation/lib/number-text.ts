@@ -1,4 +1,4 @@
-// Numbers as people read them, most of them in few columns.
+// Formats numbers for people, mostly in few columns.
 
 /** `-`, `85us`, `8.2ms`, `240ms`, `1.2s`, `2m5s`. */
 export function msText(ms: number | null): string {
@@ -25,19 +25,22 @@ export function amountText(value: number): string {
   return value < 9.995e6 ? `${Math.round(value / 1000)}k` : `${Math.round(value / 1e6)}M`
 }
 
-/** A number of things: `0`, `1,234`, `120k`. */
+/** A count: `0`, `1,234`, `120k`. */
 export function countText(count: number): string {
   return count < 99_999.5 ? grouped(count) : amountText(count)
 }
 
 const byteUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB']
 
-/** Bytes in a sentence: `812 B`, `4.20 MiB`. The live page writes no zeros at the end. */
+/** Bytes in a sentence: `812 B`, `4.20 MiB`. The live page omits trailing zeros. */
 export function bytesText(bytes: number): string {
   return scaledText(bytes, 1024, byteUnits)
 }
 
-/** A value in the largest unit that it reaches, with three digits that count: `1.24 s`. `step` of a unit are the next. */
+/**
+ * A value in the largest unit that it reaches, with three significant digits: `1.24 s`. Units are a factor of `step`
+ * apart.
+ */
 export function scaledText(value: number, step: number, units: readonly string[]): string {
   let unit = 0
   let left = value
@@ -51,13 +54,13 @@ export function scaledText(value: number, step: number, units: readonly string[]
 
 const sizes = ['B', 'K', 'M', 'G', 'T', 'P']
 
-/** Bytes by 1024 in a column: `92M`, `5.1G`. */
+/** Bytes with a factor of 1024 in a column: `92M`, `5.1G`. */
 export function sizeText(bytes: number): string {
   const { value, unit } = sized(bytes)
   return `${value}${unit}`
 }
 
-/** Part of a whole: `5.1/16G`, `800M/16G`. */
+/** A part of a total: `5.1/16G`, `800M/16G`. */
 export function partText(part: number, whole: number): string {
   const [a, b] = [sized(part), sized(whole)]
   return a.unit === b.unit ? `${a.value}/${b.value}${b.unit}` : `${a.value}${a.unit}/${b.value}${b.unit}`

@@ -1,23 +1,23 @@
-// What may be gone at any moment, as processes are, or may not be read: then it counts as nothing.
+// Reads files that may vanish at any moment, like those of processes, or be unreadable: both yield an empty result.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs'
 
-/** The text of a file; '' where it cannot be read. */
+/** The text of a file; '' if unreadable. */
 export function textOfFile(path: string): string {
   return ifThere(() => readFileSync(path, 'utf8'), '')
 }
 
-/** The names in a directory, sorted; none where it cannot be read. */
+/** The names in a directory, sorted; empty if unreadable. */
 export function sortedNames(directory: string): string[] {
   return ifThere(() => readdirSync(directory), [])
 }
 
-/** What a link says; '' where it cannot be read, or is none. */
+/** The target of a link; '' if unreadable, or not a link. */
 export function linkText(path: string): string {
   return ifThere(() => readlinkSync(path), '')
 }
 
-/** Where a path leads, links followed; `otherwise` where it leads nowhere or may not be looked at. */
+/** The path with links resolved; `otherwise` if it does not resolve or access is denied. */
 export function realPath(path: string, otherwise = ''): string {
   return ifThere(() => realpathSync(path), otherwise)
 }

@@ -1,19 +1,19 @@
-// CPU time of this process and of the programs that it started.
+// CPU time of this process and its child processes.
 
 import { readdirSync, readFileSync } from 'node:fs'
 
 /** USER_HZ: the same on all architectures that svc runs on. */
 const tickMs = 10
-/** Looks at CPU after which it is asked anew which programs run. */
+/** Number of reads after which the list of children is refreshed. */
 const everyLooks = 10
 
-/** Adds up. A program that ends takes its last second with it. */
+/** Cumulative. The last second of a child that exits is lost. */
 export class OwnCpu {
   readonly #children = new Map<number, number>()
   #childrenMs = 0
   #looks = 0
 
-  /** Milliseconds of all threads and programs since the start. Never falls. */
+  /** Milliseconds of all threads and children since the start. Never decreases. */
   look(): number {
     if (this.#looks++ % everyLooks === 0) this.#findChildren()
     for (const [pid, before] of this.#children) {
@@ -36,12 +36,12 @@ export class OwnCpu {
           if (!this.#children.has(pid)) this.#children.set(pid, cpuMsOf(pid) ?? 0)
       }
     } catch {
-      // A thread ended, or the kernel has no such file (CONFIG_PROC_CHILDREN): those that were found count.
+      // A thread exited, or the kernel lacks this file (CONFIG_PROC_CHILDREN): use the children found so far.
     }
   }
 }
 
-/** Undefined: it ended. */
+/** Undefined: it exited. */
 function cpuMsOf(pid: number): number | undefined {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, 'latin1')

@@ -12,34 +12,34 @@ import { isAbsolute } from 'node:path'
 import { makeDirectories } from './make-directories.ts'
 
 const writableByGroup = 0o020
-const writableByAnybody = 0o002
+const writableByOthers = 0o002
 const sticky = 0o1000
-/** As the kernel counts them (path_resolution(7)). */
+/** The kernel's limit (path_resolution(7)). */
 const maxLinks = 40
 
 export interface OwnDirectoryOptions {
-  /** Of those that are made. Default: 0700. */
+  /** Mode of created directories. Default: 0700. */
   readonly mode?: number
-  /** Others may have files of their own in it, as in /tmp. */
+  /** Other users may have files in it, as in /tmp. */
   readonly isShared?: boolean
 }
 
 /**
- * Makes a directory for what the agent keeps, and those above it; what is there stays as it is. Throws the error of the
- * system call, or in words where another user could read, plant or exchange what lies there: by its owner and mode,
- * and those of all directories and links that lead to it.
+ * Creates a directory for the agent's files, and its parents; existing ones stay unchanged. Throws the error of the
+ * system call, or an explanation if another user could read, plant or replace files in it: by its owner and mode, and
+ * those of all directories and links on the way to it.
  */
 export function makeOwnDirectory(
   path: string,
   { mode = 0o700, isShared = false }: OwnDirectoryOptions = {},
 ): void {
-  // What leads to it must be right before anything is made there.
+  // Check the existing path before creating anything.
   checkOwnDirectory(path, true)
   makeDirectories(path, mode)
   checkOwnDirectory(path, isShared)
 }
 
-/** The same for one that is not made: what is not there is in nobody's hands. */
+/** The same check without creating it: a missing directory is safe. */
 export function checkOwnDirectory(path: string, isShared = false): void {
   let left = namesIn(isAbsolute(path) ? path : `${process.cwd()}/${path}`)
   let behind: string[] = []
@@ -75,7 +75,7 @@ export function checkOwnDirectory(path: string, isShared = false): void {
   }
 }
 
-/** The beginning of a file of root's or svc's own in a directory that is checked; undefined where there is none. */
+/** The beginning of a file owned by root or svc's user in a checked directory; undefined if there is none. */
 export function readOwnFile(path: string, mostBytes: number): string | undefined {
   let fd: number
   try {
@@ -96,21 +96,21 @@ export function readOwnFile(path: string, mostBytes: number): string | undefined
   }
 }
 
-/** `isOwn`: the agent's own files lie in it; else it leads there. */
+/** `isOwn`: it contains the agent's own files; otherwise it is on the way to them. */
 function refuse(path: string, { uid, gid, mode, dev }: Stats, above: Stats, isOwn: boolean): void {
   if (!isTrusted(uid))
     throw new Error(
       `${path} belongs to user ${uid}, who could change what svc keeps there; chown ${self()} ${path}`,
     )
-  // A volume of a container is often open to all who are in it; who may mount on a host may write anywhere.
+  // A container's volume is often writable by everyone in it; a user who may mount on a host may write anywhere.
   if (dev !== above.dev) return
-  if ((mode & writableByAnybody) !== 0 && (isOwn || (mode & sticky) === 0))
+  if ((mode & writableByOthers) !== 0 && (isOwn || (mode & sticky) === 0))
     throw new Error(`any user may write to ${path}; chmod o-w ${path}`)
   if (isOwn && (mode & writableByGroup) !== 0 && gid !== 0 && gid !== process.getegid?.())
     throw new Error(`group ${gid} may write to ${path}; chmod g-w ${path}`)
 }
 
-/** Whether what a user made is as good as svc's own: root's, and that of svc's user. */
+/** True for users that are trusted like svc: root, and svc's own user. */
 export function isTrusted(user: number): boolean {
   return user === 0 || user === process.geteuid?.()
 }

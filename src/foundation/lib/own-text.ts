@@ -1,11 +1,11 @@
 /**
- * The beginning of a text, of so many bytes of UTF-8 at most, as a text of its own: a part that `slice`, `split` or a
- * regular expression gives keeps the whole text in memory.
+ * The beginning of a text, at most this many bytes of UTF-8, as an independent string: the result of `slice`, `split`
+ * or a regular expression keeps the whole text in memory.
  */
 export function ownText(text: string, mostBytes: number): string {
   const bytes = Buffer.from(text.length > mostBytes ? text.slice(0, mostBytes) : text)
   let end = Math.min(bytes.length, mostBytes)
-  // Not within a character.
+  // Do not cut within a character.
   while (end > 0 && end < bytes.length && (bytes[end]! & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end)
 }

@@ -1,6 +1,6 @@
 import type { Owner } from './fair-share.ts'
 
-/** Values by owner. Owners are compared by what they say, and asking makes no text of it. */
+/** Values by owner. Owners are compared by content, and lookups create no strings. */
 export class OwnerMap<T> {
   readonly #groups = new Map<string, Map<string, T>>()
 

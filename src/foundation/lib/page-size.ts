@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 const pageSizeEntry = 6n
 const usual = 4096
 
-/** Bytes of a page of memory, from what the kernel told this process at its start; 4096 where that cannot be read. */
+/** Memory page size in bytes, from the kernel's auxiliary vector; 4096 if it cannot be read. */
 export function pageSizeBytes(): number {
   try {
     const vector = readFileSync('/proc/self/auxv')
@@ -12,6 +12,6 @@ export function pageSizeBytes(): number {
       if (vector.readBigUInt64LE(at) === pageSizeEntry) return Number(vector.readBigUInt64LE(at + 8))
     return usual
   } catch {
-    return usual // a /proc that hides it: right on all machines but some of ARM and POWER
+    return usual // /proc hides it: correct on all machines except some ARM and POWER ones
   }
 }

@@ -1,11 +1,11 @@
-// What PEM files hold, with what is wrong with them in words.
+// Parses PEM files, with faults in words.
 
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto'
 
-/** Makes an error of what is wrong with a text. */
+/** Makes an error that describes a fault of the text. */
 export type PemFault = (why: string, cause?: unknown) => Error
 
-/** The certificates of a PEM text, at least one. */
+/** The certificates in a PEM text, at least one. */
 export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] {
   const blocks = pem.match(/-----BEGIN ((?:TRUSTED |X509 )?CERTIFICATE)-----[^-]*-----END \1-----/g) ?? []
   if (blocks.length === 0) throw fault('it contains no PEM certificate')
@@ -18,7 +18,7 @@ export function certificatesIn(pem: string, fault: PemFault): X509Certificate[] 
   })
 }
 
-/** The private key of a PEM text. */
+/** The private key in a PEM text. */
 export function privateKeyIn(pem: string, fault: PemFault): KeyObject {
   if (/-----BEGIN ENCRYPTED|^Proc-Type: 4,ENCRYPTED/m.test(pem))
     throw fault('it is protected by a passphrase; save it without one (openssl pkey)')
@@ -29,7 +29,7 @@ export function privateKeyIn(pem: string, fault: PemFault): KeyObject {
   }
 }
 
-/** Throws where a certificate is not valid at a time, in milliseconds since the epoch. */
+/** Throws if a certificate is not valid at `now`, in milliseconds since the epoch. */
 export function checkDates({ validFrom, validTo }: X509Certificate, now: number, fault: PemFault): void {
   if (Date.parse(validTo) <= now) throw fault(`the certificate expired on ${validTo}; replace it`)
   if (Date.parse(validFrom) > now)

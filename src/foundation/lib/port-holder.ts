@@ -8,7 +8,7 @@ export interface PortHolder {
   readonly name: string
 }
 
-/** Finds who listens on a port of this host, where /proc tells (another user's descriptors need root). */
+/** Finds the process that listens on a port of this host, if /proc permits (other users' descriptors need root). */
 export function portHolder(port: number, proc = '/proc'): PortHolder | undefined {
   const sockets = new Set<string>()
   for (const table of ['tcp', 'tcp6']) {
@@ -26,12 +26,12 @@ export function portHolder(port: number, proc = '/proc'): PortHolder | undefined
 }
 
 /**
- * The users who made the sockets that listen on a port of an IPv4 address of this host, or of any address where `host` is
- * none. Whoever makes one may hand it to another process: who holds it says nothing of who reads what comes.
+ * The users who created the sockets that listen on a port of an IPv4 address of this host, or of any address if `host`
+ * is not an IPv4 address. A creator may pass a socket on, so its current holder does not reveal who reads the data.
  */
 export function listeningUsers(port: number, host: string, proc = '/proc'): number[] {
   const octets = isIP(host) === 4 ? Buffer.from(host.split('.').map(Number)) : undefined
-  // As the kernel writes them: each four bytes as a number of this machine.
+  // The kernel's format: four bytes as one number in host byte order.
   const wanted = octets?.readUInt32LE().toString(16).toUpperCase().padStart(8, '0')
   const takes = (address: string) =>
     wanted === undefined || /^0+$/.test(address) || address.slice(-8) === wanted
@@ -43,9 +43,9 @@ export function listeningUsers(port: number, host: string, proc = '/proc'): numb
 /** A socket that listens. */
 export interface Listener {
   readonly inode: string
-  /** Who made it. */
+  /** User who created it. */
   readonly user: number
-  /** As the kernel writes it. */
+  /** In the kernel's format. */
   readonly address: string
 }
 

@@ -1,31 +1,31 @@
-// A profile as pprof's protobuf: https://github.com/google/pprof/blob/main/proto/profile.proto
+// Encodes profiles as pprof protobuf: https://github.com/google/pprof/blob/main/proto/profile.proto
 
 import { setImmediate as turn } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fieldKey, WireType, Writer } from './protobuf.ts'
 
-/** What one value of a sample counts, or a period. */
+/** The type and unit of a sample's value, or of a period. */
 export interface PprofType {
   readonly type: string
   readonly unit: string
 }
 
-/** A file of code: addresses of its executable segment, and where that stands in the file. */
+/** A file with code: addresses of its executable segment, and that segment's file offset. */
 export interface PprofMapping {
   readonly path: string
   readonly buildId: string
-  /** Takes the place of a build id that is empty. */
+  /** Used if the build id is empty. */
   readonly hash?: string
   readonly start: number
   readonly limit: number
   readonly offset: number
 }
 
-/** What could not be named says why in `name`, in square brackets. */
+/** If it has no symbol, `name` is the reason in square brackets. */
 export interface PprofFrame {
   readonly name: string
-  /** As the linker knows the function, where that differs from `name`. */
+  /** The linker's name of the function, if it differs from `name`. */
   readonly systemName?: string
   readonly file: string
   /** From 1; 0: unknown. */
@@ -47,17 +47,17 @@ export interface PprofSample {
 
 export interface PprofProfile {
   readonly types: readonly PprofType[]
-  /** Index into `types` of what is shown first. */
+  /** Index into `types` of the type that is shown by default. */
   readonly shown: number
   readonly samples: Iterable<PprofSample>
-  /** What frames without a mapping are code of. */
+  /** Mapping of frames without one. */
   readonly program?: PprofMapping
   /** Microseconds since the Unix epoch. */
   readonly startUs: number
-  /** 0 where the profile is of a moment. */
+  /** 0 for a snapshot. */
   readonly durationUs: number
   readonly period?: PprofType & { readonly value: number }
-  /** Sentences for whoever reads the profile. */
+  /** Sentences for readers of the profile. */
   readonly comments: readonly string[]
 }
 
@@ -102,12 +102,12 @@ const functionName = fieldKey(2, WireType.varint)
 const functionSystemName = fieldKey(3, WireType.varint)
 const functionFile = fieldKey(4, WireType.varint)
 
-/** So many frames take well below a millisecond, after which others have their turn. */
+/** This many frames take well below a millisecond; then other work may run. */
 const framesPerTurn = 4096
 
 const gzipped = promisify(gzip)
 
-/** The profile as `go tool pprof` reads it: gzip around protobuf. Lets others have their turn while it works. */
+/** Encodes the profile for `go tool pprof`: gzipped protobuf. Yields to other work in between. */
 export async function encodePprof(profile: PprofProfile): Promise<Buffer> {
   const encoder = new Encoder(profile.program)
   let frames = 0
@@ -121,7 +121,7 @@ export async function encodePprof(profile: PprofProfile): Promise<Buffer> {
   return gzipped(encoder.finish(profile), { level: 1 })
 }
 
-/** A mapping, and what is known of the code in it: a reader looks for names itself where there are none. */
+/** A mapping, and whether its code has symbols: if not, a reader looks for symbols itself. */
 interface MappingEntry {
   readonly id: number
   readonly mapping: PprofMapping
@@ -130,7 +130,7 @@ interface MappingEntry {
   lines: boolean
 }
 
-/** Numbers of mappings, locations and functions are from 1; string 0 is the empty one. */
+/** Ids of mappings, locations and functions start at 1; string 0 is the empty one. */
 class Encoder {
   readonly #program: PprofMapping | undefined
   readonly #samples = new Writer(16_384)
@@ -141,7 +141,7 @@ class Encoder {
   readonly #functionIds = new Map<string, number>()
   readonly #locationIds = new Map<string, number>()
   readonly #mappings = new Map<string, MappingEntry>()
-  /** Frames and mappings are mostly met as the same objects. */
+  /** Frames and mappings are usually the same objects, so identity is checked first. */
   readonly #seenFrames = new Map<PprofFrame, number>()
   readonly #seenMappings = new Map<PprofMapping, MappingEntry>()
 
@@ -195,7 +195,7 @@ class Encoder {
     out.close()
   }
 
-  /** A text or a whole number; readers take one of neither for missing. */
+  /** A text or a whole number; readers treat a label with neither as missing. */
   #label([key, value]: PprofLabel): void {
     const out = this.#samples
     out.open(sampleLabels, 8)
@@ -253,7 +253,7 @@ class Encoder {
     out.open(functionField, 16)
     out.int(functionId, id)
     out.int(functionName, names[0])
-    // One that equals the name would be taken for C++ and lose what is in brackets.
+    // A system name equal to the name would be demangled as C++ and lose its brackets.
     if (systemName !== name) out.int(functionSystemName, names[1])
     out.int(functionFile, names[2])
     out.close()
@@ -290,7 +290,7 @@ class Encoder {
   }
 }
 
-/** A number above 2^53, as today's time in nanoseconds is. */
+/** A number above 2^53, such as the current time in nanoseconds. */
 function exactVarint(key: number, value: bigint): Uint8Array {
   const bytes = [key]
   let rest = BigInt.asUintN(64, value)

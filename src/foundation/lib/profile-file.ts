@@ -5,10 +5,10 @@ export interface ProfileFile {
   readonly body: Buffer
 }
 
-/** What of this process can be profiled. */
+/** A kind of profile of this process. */
 export interface ProfileKind {
   readonly name: string
   readonly summary: string
-  /** Default and bounds of `seconds`; left out: of a moment. */
+  /** Default and bounds of `seconds`; undefined: a snapshot. */
   readonly seconds?: { readonly default: number; readonly min: number; readonly max: number }
 }

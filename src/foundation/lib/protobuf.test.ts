@@ -104,7 +104,7 @@ test('texts of every length and script are valid UTF-8 with the right length', (
 test('a prepared text is the same as the text', () => {
   for (let length = 0; length < 70; length++) {
     const text = 'é.'.repeat(length)
-    const field = new PreparedField(bytes, text)
+    const field = PreparedField.text(bytes, text)
     assert.deepEqual(
       written(out => {
         out.prepared(field)

@@ -2,12 +2,12 @@
 export const WireType = { varint: 0, fixed64: 1, bytes: 2, fixed32: 5 } as const
 export type WireType = (typeof WireType)[keyof typeof WireType]
 
-/** The key that precedes a field on the wire. Made once for each field, when a module loads. */
+/** The key that precedes a field on the wire. Computed once for each field, when a module loads. */
 export function fieldKey(field: number, type: WireType): number {
   return field * 8 + type
 }
 
-/** Bytes that a varint of a whole number of at most 2^53 takes. */
+/** Varint size in bytes of a whole number of at most 2^53. */
 export function varintSize(value: number): number {
   if (value < 0x80) return 1
   if (value < 0x4000) return 2
@@ -18,7 +18,7 @@ export function varintSize(value: number): number {
   return size
 }
 
-/** Whether a number is a whole one that 64 bits with a sign hold. */
+/** True for a whole number within a signed 64-bit integer. */
 export function fitsInt64(value: number): boolean {
   return Number.isInteger(value) && Math.abs(value) < two63
 }
@@ -26,24 +26,24 @@ export function fitsInt64(value: number): boolean {
 const two32 = 2 ** 32
 const two63 = 2 ** 63
 const two64 = 2 ** 64
-/** A key takes at most 5 bytes and a varint at most 10: room that a scalar field needs. */
+/** Maximum size of a scalar field: a key takes at most 5 bytes and a varint at most 10. */
 const scalarRoom = 15
 const maxDepth = 16
-/** Texts and bytes up to this length are copied one by one, which is cheaper than a call into the runtime (measured). */
+/** Texts and bytes up to this length are copied in a loop, which is cheaper than a call into the runtime (measured). */
 const shortText = 24
-/** Longer texts are measured before room is made for them, so that they do not triple the buffer in vain. */
+/** Longer texts are measured before room is reserved, so that they do not triple the buffer needlessly. */
 const longText = 1024
 
-/** Writes a whole number as `fixed64` or `sfixed64`, exact wherever the double is. */
+/** Writes a whole number as `fixed64` or `sfixed64`, exact whenever the double is. */
 export function setFixed64(view: DataView, at: number, value: number): void {
   view.setUint32(at, value, true)
   view.setUint32(at + 4, Math.floor(value / two32), true)
 }
 
 /**
- * Writes microseconds, fraction included, as `fixed64` nanoseconds, rounded to the nearest. Exact where a product of
- * doubles would not be: today's epoch in nanoseconds needs 61 bits. What does not fit (not a number, negative, after
- * the year 2554) is written as 0, which OTLP reads as unknown.
+ * Writes microseconds, including the fraction, as `fixed64` nanoseconds, rounded to the nearest. Exact where a product
+ * of doubles is not: today's epoch in nanoseconds needs 61 bits. Invalid values (not a number, negative, after the year
+ * 2554) are written as 0, which OTLP reads as unknown.
  */
 export function setMicrosAsNanos(view: DataView, at: number, us: number): void {
   let low = 0
@@ -59,15 +59,15 @@ export function setMicrosAsNanos(view: DataView, at: number, us: number): void {
   view.setUint32(at + 4, high, true)
 }
 
-/** Bytes that a text may take. */
+/** Maximum encoded bytes of a text. */
 function textRoom(text: string): number {
   return text.length < longText ? text.length * 3 : Buffer.byteLength(text)
 }
 
 /**
- * Writes protobuf fields, in order, into one buffer that grows by doubling and is used again after `clear`. Writing
- * allocates nothing unless the buffer grows. Every method writes its field whatever the value: a caller that wants
- * proto3's omission of zero values leaves the call out.
+ * Writes protobuf fields, in order, into one buffer that grows by doubling and is reused after `clear`. Writing
+ * allocates nothing unless the buffer grows. Every method writes its field whatever the value: for proto3's omission of
+ * zero values, do not call it.
  */
 export class Writer {
   #buffer: Buffer
@@ -91,25 +91,30 @@ export class Writer {
     return this.#buffer.length
   }
 
-  /** Starts anew, in the same buffer unless that has grown beyond `keepBytes`. */
+  /** Starts over, in the same buffer unless it has grown beyond `keepBytes`. */
   clear(keepBytes = Number.POSITIVE_INFINITY): void {
     this.#at = 0
     this.#depth = 0
     if (this.#buffer.length > keepBytes) this.#replace(keepBytes)
   }
 
-  /** Takes back everything after the first `length` bytes. */
+  /** Removes everything after the first `length` bytes. */
   truncate(length: number): void {
     this.#at = length
     this.#depth = 0
   }
 
-  /** What was written, without a copy: valid until the next write. */
+  /** Holds what was written in its first `length` bytes; valid until the next write. */
+  get buffer(): Buffer {
+    return this.#buffer
+  }
+
+  /** The written bytes, without a copy: valid until the next write. */
   written(): Buffer {
     return this.#buffer.subarray(0, this.#at)
   }
 
-  /** A whole number of up to 64 bits as any integer of variable length or enumeration. A negative one takes ten bytes. */
+  /** A whole number of up to 64 bits as any varint integer or enum. A negative one takes ten bytes. */
   int(key: number, value: number): void {
     this.#reserve(scalarRoom)
     this.#varint(key)
@@ -130,7 +135,7 @@ export class Writer {
     this.#at += 4
   }
 
-  /** A whole number as `fixed64` or `sfixed64`, exact wherever the double is. */
+  /** A whole number as `fixed64` or `sfixed64`, exact whenever the double is. */
   fixed64(key: number, value: number): void {
     this.#reserve(scalarRoom)
     this.#varint(key)
@@ -183,7 +188,14 @@ export class Writer {
     this.close()
   }
 
-  /** A field that was encoded before. */
+  /** A field's key, and behind it what was encoded before. */
+  keyed(key: number, field: PreparedField): void {
+    this.#reserve(scalarRoom)
+    this.#varint(key)
+    this.prepared(field)
+  }
+
+  /** What was encoded before. */
   prepared(field: PreparedField): void {
     const { words, length } = field
     this.#reserve(words.length * 4)
@@ -196,14 +208,14 @@ export class Writer {
     this.raw(bytes)
   }
 
-  /** Key and length of a length-delimited field whose content follows by `raw`. */
+  /** Key and length of a length-delimited field whose content is written with `raw`. */
   header(key: number, length: number): void {
     this.#reserve(scalarRoom)
     this.#varint(key)
     this.#varint(length)
   }
 
-  /** Bytes that are protobuf already. */
+  /** Bytes that are already protobuf. */
   raw(bytes: Uint8Array): void {
     const length = bytes.length
     this.#reserve(length)
@@ -240,8 +252,8 @@ export class Writer {
 
   /**
    * Begins an embedded message; the fields written until `close` are its content. Its length is written afterwards:
-   * room is left for that of `expected` bytes, and a wrong guess only costs that `close` moves the content by a byte
-   * or more, never a longer encoding.
+   * room is reserved for that of `expected` bytes, and a wrong guess only costs that `close` moves the content by a
+   * byte or more, never a longer encoding.
    */
   open(key: number, expected: number): void {
     this.#reserve(scalarRoom)
@@ -262,7 +274,9 @@ export class Writer {
     this.#writeLength(this.#starts[this.#depth]!, this.#reserved[this.#depth]!)
   }
 
-  /** Writes the length of what stands from `start` on into the `reserved` bytes before it, making them fit. */
+  /**
+   * Writes the length of the bytes after `start` into the `reserved` bytes before it, resizing that space as needed.
+   */
   #writeLength(start: number, reserved: number): void {
     const end = this.#at
     const length = end - start
@@ -280,7 +294,7 @@ export class Writer {
     this.#at = end + shift
   }
 
-  /** Copies a text that is ASCII to a place; false, and garbage there, when it is not. */
+  /** Copies an ASCII text; returns false and leaves garbage there if it is not ASCII. */
   #ascii(at: number, text: string): boolean {
     const buffer = this.#buffer
     for (let i = 0; i < text.length; i++) {
@@ -304,7 +318,7 @@ export class Writer {
       this.#buffer[this.#at++] = value
       return
     }
-    // What is no number at all would never come to an end.
+    // Infinity or NaN would loop forever.
     let rest = value < two64 ? value : 0
     while (rest >= 0x80000000) {
       this.#buffer[this.#at++] = (rest % 128) | 0x80
@@ -344,7 +358,7 @@ export class Writer {
     this.#replace(capacity)
   }
 
-  /** Goes on in a buffer of another size. */
+  /** Switches to a buffer of another size. */
   #replace(capacity: number): void {
     const next = Buffer.allocUnsafeSlow(capacity)
     next.set(this.#buffer.subarray(0, this.#at))
@@ -354,27 +368,31 @@ export class Writer {
 }
 
 /**
- * A text field that comes again and again, encoded once. It is copied four bytes at a time: a third of the time that
- * the text would take (measured for names of 24 characters).
+ * Bytes that are written again and again. They are copied four at a time: a third of the time that encoding a text takes
+ * (measured for names of 24 characters).
  */
 export class PreparedField {
-  /** Bytes that count; the words have up to three more. */
+  /** Valid bytes; the words have up to three more. */
   readonly length: number
   readonly words: Uint32Array
 
-  constructor(key: number, text: string) {
+  constructor(bytes: Uint8Array) {
+    this.length = bytes.length
+    this.words = new Uint32Array(Math.ceil(bytes.length / 4))
+    for (let i = 0; i < bytes.length; i++) this.words[i >> 2]! |= bytes[i]! << ((i & 3) * 8)
+  }
+
+  /** A text field. */
+  static text(key: number, text: string): PreparedField {
     const out = new Writer(64)
     out.string(key, text)
-    this.length = out.length
-    this.words = new Uint32Array(Math.ceil(out.length / 4))
-    const bytes = out.written()
-    for (let i = 0; i < bytes.length; i++) this.words[i >> 2]! |= bytes[i]! << ((i & 3) * 8)
+    return new PreparedField(out.written())
   }
 }
 
 /**
- * Reads the fields of one message. Meant for small answers of a server, which is not trusted: it never reads outside
- * its range, and throws a RangeError where the bytes are not a message.
+ * Reads the fields of one message. Meant for small responses of an untrusted server: never reads outside its range, and
+ * throws a RangeError if the bytes are not a message.
  */
 export class Reader {
   /** Number and wire type of the field that `next` stopped at. */
@@ -387,7 +405,7 @@ export class Reader {
     this.#source = source
   }
 
-  /** Goes to the next field; false at the end. Its value has to be read or skipped before the next call. */
+  /** Moves to the next field; false at the end. Its value must be read or skipped before the next call. */
   next(): boolean {
     if (this.#at >= this.#source.length) return false
     const key = this.uint()
@@ -417,7 +435,7 @@ export class Reader {
     const start = this.#at
     const value = this.uint()
     if (value < two63) return value
-    // Above 2^53 a double has lost the low bits that make a small negative number: take them from the bytes.
+    // Above 2^53 a double has lost the low bits of a small negative number: take them from the bytes.
     let low = 0n
     for (let i = start, shift = 0n; i < this.#at; i++, shift += 7n)
       low |= BigInt(this.#source[i]! & 0x7f) << shift
@@ -433,13 +451,13 @@ export class Reader {
     return this.#source.subarray(start, this.#at)
   }
 
-  /** A text, of which at most `limit` bytes are kept. Bytes that are not UTF-8 become U+FFFD. */
+  /** A text truncated to `limit` bytes. Bytes that are not UTF-8 become U+FFFD. */
   string(limit: number): string {
     const bytes = this.bytes()
     return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, limit)).toString('utf8')
   }
 
-  /** Passes over the value of a field that is of no interest. */
+  /** Skips the value of the field. */
   skip(): void {
     if (this.type === WireType.varint) this.uint()
     else if (this.type === WireType.bytes) this.bytes()

@@ -5,27 +5,27 @@ import { bareHost } from './host-port.ts'
 export interface ProxyTarget {
   readonly host: string
   readonly port: number
-  /** TLS to the proxy itself, whose certificate the runtime's roots have to know. */
+  /** TLS to the proxy itself, whose certificate must be valid for the runtime's roots. */
   readonly secure: boolean
   /** For `Proxy-Authorization`, '' for none. Secret. */
   readonly authorization: string
-  /** The variable, or the setting, that names it, for messages. */
+  /** The variable or setting that it comes from, for messages. */
   readonly variable: string
 }
 
-/** Which proxy leads to a server; undefined for none. `secure` is whether TLS is spoken with the server. */
+/** The proxy for a server; undefined for none. `secure`: the connection to the server uses TLS. */
 export type ProxyChoice = (host: string, port: number, secure: boolean) => ProxyTarget | undefined
 
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The proxies of `HTTPS_PROXY` (servers with TLS) and `HTTP_PROXY` (servers without), except for what `NO_PROXY` names,
- * each in lower case first, as curl has them. Both are asked for a tunnel: a plain request is not sent in absolute form,
- * so the proxy sees no headers. Undefined where no proxy is set. Throws an `Error` that repeats no value.
+ * The proxies of `HTTPS_PROXY` (servers with TLS) and `HTTP_PROXY` (servers without), except for servers in `NO_PROXY`;
+ * the lower-case variables take precedence, as in curl. Both open tunnels: plain requests are not sent in absolute
+ * form, so the proxy sees no headers. Undefined if no proxy is set. Throws an `Error` that contains no value.
  *
- * `NO_PROXY` is a list, by commas or blanks, of `*` (everything), names (with all names below them; a leading `.` or
- * `*.` changes nothing), addresses, and ranges such as `10.0.0.0/8`, which only fit servers that are given by address.
- * A `:port` behind a name or an address narrows it to that port. Nothing else is exempt, not even loopback.
+ * `NO_PROXY` is a list, separated by commas or blanks, of `*` (everything), names (with all names below them; a leading
+ * `.` or `*.` changes nothing), addresses, and ranges such as `10.0.0.0/8`, which only match servers given by address.
+ * A `:port` after a name or an address limits it to that port. Nothing else is exempt, not even loopback.
  */
 export function proxyFromEnvironment(environment: Environment): ProxyChoice | undefined {
   const forTls = readProxy(environment, 'HTTPS_PROXY')
@@ -49,7 +49,9 @@ function readProxy(environment: Environment, key: string): ProxyTarget | undefin
   return value === '' ? undefined : proxyFromUrl(value, name)
 }
 
-/** The proxy of a URL, or of `host:port`. `name` is where it is written. Throws an `Error` that repeats no value. */
+/**
+ * The proxy in a URL, or in `host:port`. `name` is the setting it comes from. Throws an `Error` that contains no value.
+ */
 export function proxyFromUrl(value: string, name: string): ProxyTarget {
   const url = parseUrl(value.includes('://') ? value : `http://${value}`)
   const scheme = url?.protocol.slice(0, -1)
@@ -114,7 +116,7 @@ function readExemption(entry: string): Exemption {
   return (name, asked) => only(name === suffix || name.endsWith(`.${suffix}`), asked)
 }
 
-/** The name or address of `name:port`, `[ipv6]:port`, or of either without a port, which is 0 then. */
+/** The name or address in `name:port`, `[ipv6]:port`, or either without a port, which is then 0. */
 function splitPort(entry: string): { host: string; port: number } {
   if (isIP(entry) === 6) return { host: entry, port: 0 }
   const colon = entry.lastIndexOf(':')
@@ -125,7 +127,7 @@ function splitPort(entry: string): { host: string; port: number } {
   return { host: bareHost(host), port: Number(digits) }
 }
 
-/** Of an address or a range; undefined for a name. IPv4 written as IPv6 is found, too. */
+/** Matches an address or a range; undefined for a name. Also matches IPv4-mapped IPv6. */
 function addressList(text: string): BlockList | undefined {
   const slash = text.indexOf('/')
   const address = slash < 0 ? text : text.slice(0, slash)

@@ -1,19 +1,19 @@
-// Metrics kept in memory and written in the Prometheus text format 0.0.4 or as OpenMetrics 1.0.
+// In-memory metrics, written in the Prometheus text format 0.0.4 or as OpenMetrics 1.0.
 
 import { escapedHelp, labelText } from './label-text.ts'
 
 export type MetricType = 'counter' | 'gauge' | 'histogram'
 
-/** Adds one series of a family that is computed when it is read; label values in the order of their names. */
+/** Adds one series of a family that is computed on read; label values in the order of their names. */
 export type EmitSeries = (value: number, ...labelValues: string[]) => void
 
-/** Series that one family may have; what comes later is put together in one series whose labels read `other`. */
+/** Maximum series of a family; further ones are combined in one series whose labels are `other`. */
 const maxSeries = 1000
 
 const metricName = /^[a-zA-Z_:][a-zA-Z0-9_:]*$/
 const labelName = /^[a-zA-Z_][a-zA-Z0-9_]*$/
 
-/** A number that only grows. `inc` allocates nothing. */
+/** A number that only increases. `inc` allocates nothing. */
 export class Counter {
   value = 0
 
@@ -22,7 +22,7 @@ export class Counter {
   }
 }
 
-/** A number that goes up and down. */
+/** A number that increases and decreases. */
 export class Gauge {
   value = 0
 
@@ -38,7 +38,7 @@ export class Gauge {
 /** Observations counted by upper bound. `observe` allocates nothing. */
 export class Histogram {
   readonly bounds: readonly number[]
-  /** One more than there are bounds: the last counts what is above all of them. Not cumulative. */
+  /** One more than there are bounds: the last counts values above all of them. Not cumulative. */
   readonly counts: Float64Array
   sum = 0
 
@@ -54,7 +54,7 @@ export class Histogram {
     this.sum += value
   }
 
-  /** Of all observations. */
+  /** Number of observations. */
   get count(): number {
     let count = 0
     for (const part of this.counts) count += part
@@ -78,7 +78,7 @@ export class Family<Child extends Counter | Gauge | Histogram> {
     if (desc.labelNames.length === 0) this.labels()
   }
 
-  /** The series of these label values, made at its first use. Hold it where it is updated often. */
+  /** The series with these label values, created on first use. Keep a reference if it is updated often. */
   labels(...values: string[]): Child {
     const key = values.length === 1 ? values[0]! : values.join('\xff')
     const known = this.#children.get(key)
@@ -109,7 +109,7 @@ export class Family<Child extends Counter | Gauge | Histogram> {
   }
 }
 
-/** What a family is. */
+/** Describes a family. */
 export interface Description {
   readonly name: string
   readonly help: string
@@ -120,11 +120,11 @@ export interface Description {
 interface Declared {
   readonly desc: Description
   write(openMetrics: boolean): string
-  /** Every series as it is now; of a histogram how much it counted. */
+  /** Every series with its current value; for a histogram, its count. */
   read(emit: EmitSeries): void
 }
 
-/** A set of metrics. Declaring one twice, or with a name that the formats do not allow, throws: both are mistakes in code. */
+/** A set of metrics. Declaring one twice, or with an invalid name, throws: both are mistakes in code. */
 export class Registry {
   readonly #families = new Map<string, Declared>()
 
@@ -136,7 +136,7 @@ export class Registry {
     return this.#add(new Family({ name, help, type: 'gauge', labelNames }, () => new Gauge()), name)
   }
 
-  /** `bounds` are upper bounds in rising order, without +Inf. */
+  /** `bounds` are upper bounds in ascending order, without +Inf. */
   histogram(
     name: string,
     help: string,
@@ -188,7 +188,7 @@ export class Registry {
     this.#add({ desc, write, read: emit => emit(observed().count) }, name)
   }
 
-  /** What is declared, in order. */
+  /** The declared families, in order. */
   get declared(): readonly Pick<Declared, 'desc' | 'read'>[] {
     return [...this.#families.values()]
   }
@@ -222,7 +222,7 @@ function header(desc: Description, openMetrics: boolean): string {
   return `# HELP ${name} ${escapedHelp(desc.help, openMetrics)}\n# TYPE ${name} ${desc.type}\n`
 }
 
-/** What stands before each number of a series, so that writing a page is adding strings and numbers. */
+/** The text before each number of a series, so that writing a page is only concatenation. */
 function linePrefixes(desc: Description, child: Counter | Gauge | Histogram, values: string[]): string[] {
   const { name, labelNames } = desc
   const labels = labelText(labelNames, values)

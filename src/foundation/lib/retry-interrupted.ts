@@ -1,4 +1,4 @@
-/** A system call that is made again where a signal that came while it waited ended it (EINTR, signal(7)). */
+/** Repeats a system call that a signal interrupted (EINTR, signal(7)). */
 export function retryInterrupted(call: () => number): number {
   for (;;) {
     try {

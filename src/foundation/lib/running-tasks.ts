@@ -1,9 +1,9 @@
-/** Counts what runs, so that whoever closes can wait for it. */
+/** Counts running tasks, so that a close can wait for them. */
 export class RunningTasks {
   #running = 0
   #idle: (() => void)[] = []
 
-  /** Runs it and counts it as long as it does. */
+  /** Runs a task, counting it until it settles. */
   async run<T>(task: () => Promise<T>): Promise<T> {
     this.#running++
     try {
@@ -14,7 +14,7 @@ export class RunningTasks {
     }
   }
 
-  /** Resolves when nothing runs. */
+  /** Resolves when no task is running. */
   async idle(): Promise<void> {
     if (this.#running > 0) await new Promise<void>(resolve => this.#idle.push(resolve))
   }

@@ -6,8 +6,8 @@ const tab = 9
 const zero = 48
 
 /**
- * Walks over the lines of a file of /proc and the words of each, without making anything but the texts that are asked
- * for. A word is what stands between spaces and tabs. Past a line's end there are empty words and NaN.
+ * Iterates over the lines of a /proc file and their words, allocating only the requested texts. Words are separated by
+ * spaces and tabs. Past a line's end there are empty words and NaN.
  *
  *     const scan = new Scanner(host.proc.bytes('stat'))
  *     while (scan.line()) if (scan.starts('cpu')) { const name = scan.text(); const user = scan.number() }
@@ -22,14 +22,14 @@ export class Scanner {
     this.#bytes = bytes
   }
 
-  /** Starts anew on other bytes. */
+  /** Starts over on other bytes. */
   reset(bytes: Buffer): this {
     this.#bytes = bytes
     this.#at = this.#end = this.#next = 0
     return this
   }
 
-  /** Goes on to the next line. False: there is none. */
+  /** Moves to the next line. False: there is none. */
   line(): boolean {
     const bytes = this.#bytes
     if (this.#next >= bytes.length) {
@@ -43,7 +43,7 @@ export class Scanner {
     return true
   }
 
-  /** Whether the rest of the line begins with these ASCII characters. Moves nowhere. */
+  /** True if the rest of the line begins with these ASCII characters. Does not move. */
   starts(prefix: string): boolean {
     const bytes = this.#bytes
     if (this.#at + prefix.length > this.#end) return false
@@ -51,20 +51,20 @@ export class Scanner {
     return true
   }
 
-  /** The same, and goes on behind them if it does. */
+  /** The same, and moves past them if so. */
   pass(prefix: string): boolean {
     if (!this.starts(prefix)) return false
     this.#at += prefix.length
     return true
   }
 
-  /** Whether nothing but spaces is left of the line. */
+  /** True if only spaces remain in the line. */
   get done(): boolean {
     this.#skipSpace()
     return this.#at >= this.#end
   }
 
-  /** Passes over some words. */
+  /** Skips words. */
   skip(words = 1): void {
     for (let i = 0; i < words; i++) {
       this.#skipSpace()
@@ -80,7 +80,7 @@ export class Scanner {
     return utf8Text(this.#bytes, start, this.#at)
   }
 
-  /** The rest of the line from the next word on, without white space at its end. */
+  /** The rest of the line from the next word on, without trailing white space. */
   rest(): string {
     this.#skipSpace()
     const start = this.#at
@@ -90,7 +90,7 @@ export class Scanner {
     return utf8Text(this.#bytes, start, end)
   }
 
-  /** What stands before a character, which is passed over; the rest where there is none. Not trimmed. */
+  /** The text before a character, which is skipped; the rest if there is none. Not trimmed. */
   until(character: string): string {
     const start = this.#at
     const found = this.#bytes.indexOf(character.charCodeAt(0), start)
@@ -99,14 +99,14 @@ export class Scanner {
     return utf8Text(this.#bytes, start, end)
   }
 
-  /** The next word as a decimal number, rounded as a double is; NaN where it is none. */
+  /** The next word as a decimal number, rounded to a double; NaN if it is none. */
   number(): number {
     this.#skipSpace()
     const bytes = this.#bytes
     const start = this.#at
     const end = this.#wordEnd()
     this.#at = end
-    // Up to 15 digits are exact in a double; all else goes the slow way.
+    // Up to 15 digits are exact in a double; everything else takes the slow path.
     if (end - start > 15 || end === start) return parse(bytes, start, end)
     let value = 0
     for (let i = start; i < end; i++) {
@@ -117,7 +117,7 @@ export class Scanner {
     return value
   }
 
-  /** The next word as a hexadecimal number without prefix; NaN where it is none. */
+  /** The next word as a hexadecimal number without prefix; NaN if it is none. */
   hex(): number {
     this.#skipSpace()
     const bytes = this.#bytes
@@ -126,7 +126,7 @@ export class Scanner {
     this.#at = end
     let value = end > start ? 0 : Number.NaN
     for (let i = start; i < end; i++) value = value * 16 + hexDigit(bytes[i]!)
-    // Beyond 13 digits each step would round. A word of hundreds is none that a double holds.
+    // Beyond 13 digits each step would round. A word with hundreds of digits exceeds a double.
     if (end - start > 13) value = Number(`0x${utf8Text(bytes, start, end)}`)
     return Number.isFinite(value) ? value : Number.NaN
   }
@@ -144,7 +144,7 @@ export class Scanner {
   }
 }
 
-/** NaN where the byte is none. */
+/** NaN if the byte is no digit. */
 function hexDigit(byte: number): number {
   if (byte >= zero && byte <= zero + 9) return byte - zero
   const letter = byte | 0x20
@@ -155,9 +155,9 @@ function parse(bytes: Buffer, start: number, end: number): number {
   return decimal(utf8Text(bytes, start, end))
 }
 
-/** A text as a decimal number; NaN where it is none, or none that a double holds. `Number` takes '' and '0x10'. */
+/** Parses a decimal number; NaN if invalid or beyond a double. `Number` would accept '' and '0x10'. */
 export function decimal(text: string): number {
-  // In time that grows with the length, whatever the text is.
+  // Linear time for any text.
   const value = /^[-+]?(\d+(\.\d*)?|\.\d+)([eE][-+]?\d+)?$/.test(text) ? Number(text) : Number.NaN
   return Number.isFinite(value) ? value : Number.NaN
 }

@@ -2,35 +2,37 @@ import { setFlagsFromString } from 'node:v8'
 import { linearRegExp } from './linear-regexp.ts'
 
 /**
- * What a search in quadratic time may come to, in UTF-16 units of text times those of the compiled pattern, and longest
- * text for one: `[a-z]+@` takes 5 ms for 2048 letters and 19 s for 256 Ki (measured, Node 24).
+ * Limits of a quadratic search: the product of the lengths of text and compiled pattern, in UTF-16 units, and the
+ * longest text: `[a-z]+@` takes 5 ms for 2048 letters and 19 s for 256 Ki (measured, Node 24).
  */
 const quickWork = 400_000
 const quickLength = 2048
 
-/** What any search may come to, in the same measure: 4 to 10 ns for each, measured. */
+/** Limit of any search, in the same measure: 4 to 10 ns per unit, measured. */
 const mostWork = 64 * 1024 * 1024
 
 /** A group of a pattern. */
 export interface Group {
-  /** '' where it has none. */
+  /** '' if unnamed. */
   readonly name: string
-  /** Its number in the expression that was made of the pattern; 0: it stands in what `{…}` repeats, and keeps nothing. */
+  /**
+   * Its number in the expression compiled from the pattern; 0: it is inside a `{…}` repetition, and does not capture.
+   */
   readonly number: number
 }
 
 export interface SearchOptions {
-  /** Whether groups keep what they matched, which costs time and takes 99 groups at most. */
+  /** Whether groups capture, which costs time and is limited to 99 groups. */
   readonly keepsGroups?: boolean
 }
 
 /**
- * A pattern in the syntax of RE2, as users write it, that is searched for anywhere in foreign texts. Search takes linear
- * time: where V8's usual engine could begin again at every letter, long texts go to the one that keeps all beginnings in
- * view, at 50 ns for each letter and more for a large pattern. What would take that one too long is not searched.
+ * A user's pattern in RE2 syntax, searched for anywhere in foreign texts. Search takes linear time: if V8's default
+ * engine could restart at every letter, long texts use the engine that tracks all starts at once, at 50 ns per letter
+ * and more for a large pattern. Texts that would take too long even there are not searched.
  */
 export class SearchPattern {
-  /** None where they keep nothing. */
+  /** Empty if groups do not capture. */
   readonly groups: readonly Group[]
   /** Longest text that is searched, in UTF-16 units. */
   readonly longest: number
@@ -41,7 +43,7 @@ export class SearchPattern {
   /** Longest text for the quick engine. */
   readonly #quickLength: number
 
-  /** Throws, in words, where the source is no pattern. */
+  /** Throws, in words, if the source is no pattern. */
   constructor(source: string, { keepsGroups = false }: SearchOptions = {}) {
     const { body, flags, groups } = keepsGroups ? capturing(source) : plain(source)
     this.groups = groups
@@ -56,7 +58,7 @@ export class SearchPattern {
     this.longest = needsSteady ? Math.floor(mostWork / body.length) : Number.POSITIVE_INFINITY
   }
 
-  /** Whether the text is too long to be searched. */
+  /** True if the text is too long to be searched. */
   isTooLong(text: string): boolean {
     return text.length > this.longest
   }
@@ -76,7 +78,7 @@ export class SearchPattern {
     return expression
   }
 
-  /** Whether finding all matches may take long: each of them can look at all the rest, whatever the engine. */
+  /** True if finding all matches may take long: each of them can scan the whole rest, in either engine. */
   mayTakeLong(text: string): boolean {
     return text.length > this.#quickLength
   }
@@ -97,27 +99,27 @@ function plain(source: string): Compiled {
   return { body, flags, groups: [] }
 }
 
-/** Whether a search begins in one place only. Alternatives have each their own beginning. */
+/** True if a search starts in one place only. Each alternative would have its own start. */
 function startsOnce(body: string, flags: string): boolean {
   return body.startsWith('^') && !flags.includes('m') && !body.includes('|')
 }
 
 /**
- * Whether an attempt may go far and then fail, and so the next one too. In what `linearRegExp` makes, these signs are
- * never letters. A repetition at the very end does not fail; one with an end is a row of optional parts.
+ * True if an attempt may go far and then fail, and so may the next one. In the output of `linearRegExp`, these signs
+ * are never literal. A repetition at the very end does not fail; a bounded one is a row of optional parts.
  */
 function mayStartAgain(body: string): boolean {
   return /[*+]/.test(body.replace(/[*+]\??\)*$/, '')) || body.split(/[^(]\?/).length > 9
 }
 
-/** For V8's engine that does not backtrack: Node 20 and 24 have it behind a flag, which the letter `l` needs. */
+/** Uses V8's non-backtracking engine: Node 20 and 24 have it behind a flag, which the letter `l` requires. */
 function steady(body: string, flags: string): RegExp {
   setFlagsFromString('--enable-experimental-regexp-engine')
   return new RegExp(body, `${flags}l`)
 }
 
-// Characters of the private use area, one for each group, mark where the groups are: `linearRegExp` makes of each
-// group one that keeps nothing, and may copy it.
+// Private use characters, one per group, mark the groups, since `linearRegExp` makes groups non-capturing and may copy
+// them.
 const firstMark = 0xe000
 const mostGroups = 99
 
@@ -140,7 +142,7 @@ function capturing(source: string): Compiled {
   return { body, flags: without.flags, groups }
 }
 
-/** Puts a mark behind the beginning of each group that keeps something. The source is known to be good. */
+/** Inserts a mark after the start of each capturing group. The source is known to be valid. */
 function markGroups(source: string): { marked: string; names: readonly string[] } {
   const names: string[] = []
   let marked = ''
@@ -158,5 +160,5 @@ function markGroups(source: string): { marked: string; names: readonly string[] 
   return { marked, names }
 }
 
-/** What may hold a bracket that is not one: quoted text, escaped characters, sets. */
+/** Text in which a bracket is literal: quoted text, escaped characters, sets. */
 const quoted = /^(?:\\Q.*?(?:\\E|$)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])/s

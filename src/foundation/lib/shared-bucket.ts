@@ -2,14 +2,14 @@ import type { Owner } from './fair-share.ts'
 import { OwnerMap } from './owner-map.ts'
 import { type Level, TokenBucket } from './token-bucket.ts'
 
-/** Half of what an owner has had is forgotten in this time, in milliseconds. */
+/** Half-life of an owner's past consumption, in milliseconds. */
 const forgetMs = 256
-/** One that is alone leaves a tenth of a full bucket to whoever comes. */
+/** A lone owner leaves a tenth of a full bucket for others. */
 const fair = 8
-/** Owners that are remembered; those that have had nothing of late are forgotten first. */
+/** Maximum remembered owners; those without recent consumption are dropped first. */
 const mostOwners = 4_096
 
-/** What was had of late. */
+/** Recent consumption, decaying. */
 class Had {
   #amount = 0
   #tick = 0
@@ -35,9 +35,10 @@ interface OwnersHad {
 }
 
 /**
- * A bucket of tokens that owners share as they do the budget of the kernel (`bpf/include/share.h`): one may have more as
- * long as it has had less of late than a bound that falls with what is left. So those who want most get the same, whoever
- * wants less gets it all, and one alone gets everything. Groups share first, and owners what their group has.
+ * A token bucket that owners share like the kernel's budget (`bpf/include/share.h`): an owner gets more as long as its
+ * recent consumption is below a bound that falls with the tokens left. So owners with the highest demand get equal
+ * shares, those that need less get everything they ask for, and a lone owner gets everything. Groups share first, then
+ * the owners within a group.
  */
 export class SharedBucket {
   readonly #bucket: TokenBucket
@@ -45,7 +46,7 @@ export class SharedBucket {
   readonly #groups = new Map<string, Had>()
   #known = 0
 
-  /** `perSecond` may come at once after a quiet time. */
+  /** `perSecond` tokens may be taken at once after a quiet period. */
   constructor(perSecond: number, level?: Level) {
     this.#bucket = new TokenBucket(perSecond, 1, level)
   }
@@ -89,7 +90,7 @@ export class SharedBucket {
     return added
   }
 
-  /** Forgets owners that have had nothing of late; all of them where none has. */
+  /** Drops owners without recent consumption, or all of them if there are none. */
   #forget(tick: number): void {
     const idle = [...this.#owners.values()].filter(({ had }) => had.lately(tick) < 1)
     for (const { owner } of idle) this.#owners.delete(owner)
@@ -98,13 +99,13 @@ export class SharedBucket {
       this.#owners.clear()
       this.#known = 0
     }
-    // A group that none of its owners is remembered of has had nothing of late either, or what it had is forgotten with them.
+    // A group without remembered owners has no recent consumption either, or it is forgotten with them.
     this.#groups.clear()
     for (const { owner, group } of this.#owners.values()) this.#groups.set(groupKey(owner), group)
   }
 }
 
-/** Outside of all groups each user is one. */
+/** Outside of groups each user is its own group. */
 function groupKey({ group, user }: Owner): string {
   return group === '' ? `user ${user}` : group
 }

@@ -1,8 +1,8 @@
 const prefixes = ['', 'k', 'm', 'g', 't', 'p']
 
 /**
- * Bytes of a size text: `256Mi` and `256MiB` count in 1024s, `500M` and `500MB` in 1000s, `4096` is bytes.
- * Undefined when it is none, or more bytes than a double counts exactly.
+ * Parses a size: `256Mi` and `256MiB` use 1024, `500M` and `500MB` use 1000, `4096` is bytes. Undefined if invalid, or
+ * too large for an exact double.
  */
 export function parseSize(text: string): number | undefined {
   const match = /^(\d{1,16}(?:\.\d{1,9})?) ?(?:([kmgtp])(i)?)?b?$/i.exec(text)
@@ -12,7 +12,7 @@ export function parseSize(text: string): number | undefined {
   return Number.isSafeInteger(bytes) ? bytes : undefined
 }
 
-/** The shortest exact size text in 1024s: `32Mi`, `1536Ki`, or plain bytes. */
+/** The shortest exact size in units of 1024: `32Mi`, `1536Ki`, or plain bytes. */
 export function formatSize(bytes: number): string {
   const units = ['Pi', 'Ti', 'Gi', 'Mi', 'Ki']
   for (let i = 0; i < units.length; i++) {

@@ -1,26 +1,26 @@
-/** A table of foreign data that is bounded in items, and counts its bytes. */
+/** A table of foreign data with a limited number of items, which counts its bytes. */
 export interface SmallTable {
   readonly bytes: number
-  /** Forgets about so many bytes, or more, and returns how many. */
+  /** Drops about this many bytes, or more, and returns how many. */
   shed(bytes: number): number
 }
 
-/** Tables above which those that are gone are looked for. */
+/** Number of tables above which collected ones are removed. */
 const leastLook = 64
 
 /**
- * Small tables all over the program as one of the memory governor: dozens, each too small to be told of, which together can
- * hold much.
+ * Presents many small tables to the memory governor as one: dozens, each too small to list, which together can be
+ * large.
  */
 export class SmallTables<T extends Pick<SmallTable, 'bytes'>> {
-  /** Those of a configuration that is gone go with it. */
+  /** Weak: the tables of a replaced configuration are collected with it. */
   readonly #tables = new Set<WeakRef<T>>()
   #lookAt = leastLook
 
   add(table: T): void {
     this.#tables.add(new WeakRef(table))
     if (this.#tables.size < this.#lookAt) return
-    // Where nobody asks for bytes, those that are gone are let go of all the same.
+    // Removes collected tables even if no caller reads the bytes.
     for (const _ of this.present());
     this.#lookAt = Math.max(leastLook, 2 * this.#tables.size)
   }
@@ -40,9 +40,9 @@ export class SmallTables<T extends Pick<SmallTable, 'bytes'>> {
   }
 }
 
-/** Small tables that lose nothing when they forget: what they had is made again. */
+/** Small tables that lose nothing when they are emptied: their contents can be rebuilt. */
 export class SmallCaches extends SmallTables<SmallTable> {
-  /** The largest forget first. */
+  /** Shrinks the largest first. */
   shed(bytes: number): number {
     let freed = 0
     for (const table of [...this.present()].sort((a, b) => b.bytes - a.bytes)) {
@@ -53,17 +53,17 @@ export class SmallCaches extends SmallTables<SmallTable> {
   }
 }
 
-/** Those of this thread: caches, and such that must not forget and have bounds of their own. */
+/** Those of this thread: caches, and tables that must not be emptied and have their own limits. */
 export const smallCaches = new SmallCaches()
 export const smallTables = new SmallTables()
 
-/** Has a cache counted, and forget where memory is short. */
+/** Registers a cache: counted, and emptied if memory is short. */
 export function small<T extends SmallTable>(cache: T): T {
   smallCaches.add(cache)
   return cache
 }
 
-/** Has a table counted that must not forget. */
+/** Registers a table that must not be emptied: only counted. */
 export function counted<T extends Pick<SmallTable, 'bytes'>>(table: T): T {
   smallTables.add(table)
   return table

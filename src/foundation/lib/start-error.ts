@@ -1,12 +1,12 @@
 import { causesOf } from './error-code.ts'
 
-/** Exit codes of every command: the one table, which help and documents are made from. */
+/** Exit codes of every command: the single table from which help and documents are generated. */
 export const ExitCode = {
   ok: 0,
   general: 1,
   /** Configuration or usage. */
   usage: 2,
-  /** eBPF is required and is not available. */
+  /** eBPF is required but not available. */
   ebpf: 3,
   /** A permission is missing. */
   permission: 4,
@@ -15,7 +15,7 @@ export const ExitCode = {
 } as const
 export type ExitCode = (typeof ExitCode)[keyof typeof ExitCode]
 
-/** What each means, for help and documents. */
+/** Their meanings, for help and documents. */
 export const exitCodes: Readonly<Record<ExitCode, string>> = {
   0: 'ok',
   1: 'general',
@@ -25,7 +25,7 @@ export const exitCodes: Readonly<Record<ExitCode, string>> = {
   5: 'export failed (one-shot commands)',
 }
 
-/** The code of what failed: a right that the system says is missing has its own, behind however many causes. */
+/** The exit code for an error: a missing permission, anywhere among the causes, has its own. */
 export function exitCodeOf(error: unknown, otherwise: ExitCode = ExitCode.general): ExitCode {
   for (const at of causesOf(error)) {
     if (at instanceof StartError) return at.exitCode
@@ -35,7 +35,7 @@ export function exitCodeOf(error: unknown, otherwise: ExitCode = ExitCode.genera
   return otherwise
 }
 
-/** A reason not to start, whose message is for the person who started the program: it is shown without a stack. */
+/** A reason not to start, with a message for the person who started the program: shown without a stack. */
 export class StartError extends Error {
   readonly exitCode: ExitCode
   constructor(message: string, exitCode: ExitCode, cause?: unknown) {

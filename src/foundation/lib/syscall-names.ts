@@ -1,5 +1,5 @@
-// Names of Linux's system calls by number: include/uapi/asm/unistd_64.h of x86, and include/uapi/asm-generic/unistd.h as
-// arm64 takes it. A number in a list is that of the name behind it; each name else has the one after its neighbour's.
+// Names of Linux's system calls by number: include/uapi/asm/unistd_64.h of x86, and include/uapi/asm-generic/unistd.h
+// for arm64. A number in a list applies to the name after it; every other name has its predecessor's number plus one.
 
 const x64 = `
   read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask
@@ -81,7 +81,7 @@ const arm64 = `
 
 const lists: Readonly<Record<string, string>> = { x64, arm64 }
 
-/** The system calls of one architecture, as `process.arch` names it; none for those that svc is not built for. */
+/** The system calls of one architecture, as named by `process.arch`; empty for unsupported ones. */
 export class SyscallNames {
   readonly #names: string[] = []
   readonly #numbers = new Map<string, number>()
@@ -100,17 +100,17 @@ export class SyscallNames {
     }
   }
 
-  /** All names, in the order of their numbers. */
+  /** All names, sorted by number. */
   get all(): string[] {
     return [...this.#numbers.keys()]
   }
 
-  /** `syscall_600` for a number that has no name here: one of a newer kernel. */
+  /** `syscall_600` for an unknown number: one of a newer kernel. */
   name(number: number): string {
     return this.#names[number] ?? `syscall_${number}`
   }
 
-  /** Undefined for a name that this architecture does not have, as arm64 has no `open`. */
+  /** Undefined for a name that this architecture lacks, such as `open` on arm64. */
   number(name: string): number | undefined {
     const known = this.#numbers.get(name)
     if (known !== undefined) return known

@@ -1,12 +1,12 @@
-// Foreign text on the way to a terminal or a file.
+// Makes foreign text safe for a terminal or a file.
 
-/** Cuts short, so that a name cannot push everything else off the screen. */
+/** Longer text is cut, so that a name cannot push everything else off the screen. */
 const longest = 4096
 
-/** What ends a line, moves a cursor, turns the direction of text or is no character. */
+/** Line ends, controls, bidirectional controls, and code points that are not characters. */
 const unsafe = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cn}\ufeff]/gu
 const plain = /^[\x20-\x7e]*$/
-/** ASCII that means the same. */
+/** ASCII equivalents. */
 const spelled: Readonly<Record<string, string>> = {
   '→': '->',
   '←': '<-',
@@ -29,8 +29,8 @@ const spelled: Readonly<Record<string, string>> = {
 }
 
 /**
- * One line that is safe on a terminal: what would control it, and with it what would end the line, reads `\ufffd`.
- * Without `unicode` all of it is ASCII, and what ASCII has no sign for reads `?`.
+ * One line that is safe on a terminal: control characters, including line ends, become `\ufffd`. Without `unicode` the
+ * result is ASCII, and characters without an ASCII equivalent become `?`.
  */
 export function terminalText(text: string, unicode: boolean): string {
   const cut = text.length > longest ? `${text.slice(0, longest)}…` : text
@@ -40,20 +40,20 @@ export function terminalText(text: string, unicode: boolean): string {
   return line.replace(/[^\x20-\x7e]/gu, sign => spelled[sign] ?? '?')
 }
 
-/** Not escaped by JSON, though terminals obey them: DEL, the controls beyond ASCII, what turns the direction of text. */
+/** JSON does not escape these, but terminals obey them: DEL, controls beyond ASCII, bidirectional controls. */
 const unsafeInJson = /[\x7f-\x9f\u2028\u2029\p{Bidi_Control}\ufeff]/gu
 
-/** The same JSON, safe on a terminal. */
+/** Equivalent JSON that is safe on a terminal. */
 export function terminalJson(json: string): string {
   return json.replace(unsafeInJson, sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`)
 }
 
-/** East Asian wide and fullwidth characters (UAX #11), and signs that are shown as pictures. */
+/** East Asian wide and fullwidth characters (UAX #11), and emoji. */
 const wide =
   /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u
 const none = /[\p{Mn}\p{Me}\p{Cf}]/u
 
-/** Columns that a line of `terminalText` takes. */
+/** Columns of a line of `terminalText`. */
 export function widthOf(text: string): number {
   if (plain.test(text)) return text.length
   let width = 0
@@ -61,7 +61,7 @@ export function widthOf(text: string): number {
   return width
 }
 
-/** As much of a line as fits into so many columns; a mark tells that there was more. */
+/** Truncates a line to a number of columns, with a mark if it was longer. */
 export function fitted(text: string, columns: number): string {
   if (columns <= 0) return ''
   if (widthOf(text) <= columns) return text
@@ -77,19 +77,19 @@ export function fitted(text: string, columns: number): string {
   return kept + mark
 }
 
-/** Exactly so many columns, the text on the left. */
+/** Pads or truncates to exactly `columns`, left-aligned. */
 export function padRight(text: string, columns: number): string {
   const fitting = fitted(text, columns)
   return fitting + ' '.repeat(Math.max(0, columns - widthOf(fitting)))
 }
 
-/** The same, on the right. */
+/** The same, right-aligned. */
 export function padLeft(text: string, columns: number): string {
   const fitting = fitted(text, columns)
   return ' '.repeat(Math.max(0, columns - widthOf(fitting))) + fitting
 }
 
-/** Lines of at most `room` characters; a longer word has its own. */
+/** Wraps text into lines of at most `room` characters; a longer word gets its own line. */
 export function wrapped(text: string, room: number): string[] {
   const lines: string[] = []
   let line = ''

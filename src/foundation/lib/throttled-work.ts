@@ -1,14 +1,17 @@
-/** How long work rests. */
+/** Rest period between runs. */
 export interface ThrottleOptions {
-  /** Milliseconds from the end of the work to its next beginning, at least. */
+  /** Minimum milliseconds from the end of a run to the next start. */
   readonly leastMs: number
-  /** The same, as a multiple of the time that the work took. */
+  /** The same, as a multiple of the run's duration. */
   readonly factor: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
 }
 
-/** Work that anybody may ask for: done once at a time, and anew only after a rest. Until then all get what it made last. */
+/**
+ * Work that any caller may request: runs once at a time, and again only after a rest. Until then all callers get the
+ * last result.
+ */
 export class ThrottledWork<T> {
   readonly #work: () => Promise<T>
   readonly #rest: ThrottleOptions

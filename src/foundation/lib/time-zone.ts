@@ -1,22 +1,22 @@
-/** What a time zone is at one moment. */
+/** A time zone at one moment. */
 export interface ZoneTime {
-  /** As it is abbreviated there: `CEST`, `-03`. */
+  /** Its abbreviation: `CEST`, `-03`. */
   readonly name: string
   /** Ahead of UTC. */
   readonly offsetSeconds: number
 }
 
 interface Zone {
-  /** In seconds since 1970, rising. */
+  /** Seconds since 1970, ascending. */
   readonly changes: readonly number[]
-  /** By change, the index of the type that begins. */
+  /** For each change, the index of the type that begins. */
   readonly begins: readonly number[]
   readonly types: readonly ZoneTime[]
-  /** What holds after the last change. */
+  /** Applies after the last change. */
   readonly rule: Rule | undefined
 }
 
-/** The time of a place, from a file of the zoneinfo database (RFC 9636). */
+/** Local time of a place, from a file of the zoneinfo database (RFC 9636). */
 export class TimeZone {
   static readonly utc = new TimeZone({
     changes: [],
@@ -31,7 +31,7 @@ export class TimeZone {
     this.#zone = zone
   }
 
-  /** Throws where the bytes are no such file. */
+  /** Throws if the bytes are not such a file. */
   static parse(bytes: Buffer): TimeZone {
     try {
       const old = new Block(bytes, 0, 4)
@@ -61,15 +61,15 @@ export class TimeZone {
 }
 
 const headerBytes = 44
-/** Types are named by one byte, and so is where their names begin (RFC 9636, section 3.2). */
+/** Types are indexed by one byte, and so are their names (RFC 9636, section 3.2). */
 const mostTypes = 256
-/** A name has at least three characters, and is short. */
+/** Names are short, with at least three characters. */
 const namePattern = /^[A-Za-z0-9+-]{3,32}$/
 /** "More than -25 hours and less than 26." */
 const mostOffset = 26 * 3600
 const mostFooter = 256
 
-/** Header and data of one version, whose times have 4 or 8 bytes. All sizes are looked at before anything is read. */
+/** Header and data of one version, whose times have 4 or 8 bytes. All sizes are checked before anything is read. */
 class Block {
   readonly version: number
   readonly end: number
@@ -133,15 +133,15 @@ function zoneTime(name: string, offsetSeconds: number): ZoneTime {
   return { name, offsetSeconds }
 }
 
-/** A TZ string of POSIX (Base Definitions, section 8.3). Without `summer` it is always `standard`. */
+/** A POSIX TZ string (Base Definitions, section 8.3). Without `summer` it is always `standard`. */
 interface Rule {
   readonly standard: ZoneTime
   readonly summer?: { readonly time: ZoneTime; readonly begins: YearTime; readonly ends: YearTime }
 }
 
-/** A moment in each year, in the time that holds before it. */
+/** A yearly transition, in the local time before it. */
 interface YearTime {
-  /** Days since the first of January. */
+  /** Days since January 1. */
   dayOf(year: number): number
   readonly seconds: number
 }
@@ -184,12 +184,12 @@ function dayRule(text: string): (year: number) => number {
   const [first = 0, week = 0, weekday = 0] = numbers
   if (first > 365 || (first === 0 && text.startsWith('J'))) throw new Error('no day of a year')
   if (text.startsWith('M')) return year => dayOfWeek(year, first, week, weekday)
-  // J60 is the first of March in all years.
+  // J60 is March 1 in all years.
   if (text.startsWith('J')) return year => first - (isLeap(year) && first >= 60 ? 0 : 1)
   return () => first
 }
 
-/** The nth (5: last) of a weekday (0: Sunday) in a month (from 1). */
+/** The nth (5: last) weekday (0: Sunday) of a month (from 1). */
 function dayOfWeek(year: number, month: number, week: number, weekday: number): number {
   const start = Date.UTC(year, month - 1, 1)
   const days = (Date.UTC(year, month, 1) - start) / 86_400_000
@@ -209,7 +209,7 @@ function ruleAt({ standard, summer }: Rule, seconds: number): ZoneTime {
     Date.UTC(year, 0, 1) / 1000 + dayOf(year) * 86_400 + at - before.offsetSeconds
   const begins = moment(summer.begins, standard)
   const ends = moment(summer.ends, summer.time)
-  // South of the equator the summer goes over the new year.
+  // In the southern hemisphere summer spans the new year.
   const isSummer = begins < ends ? seconds >= begins && seconds < ends : seconds >= begins || seconds < ends
   return isSummer ? summer.time : standard
 }

@@ -1,12 +1,12 @@
-/** How full a bucket is, which goes on when its rate changes. */
+/** Fill level of a bucket, kept when its rate changes. */
 export interface Level {
-  /** Below 0 after something that was larger than the bucket. */
+  /** Below 0 after an item that was larger than the bucket. */
   tokens: number
-  /** When that was; -Infinity: never, the bucket is full. */
+  /** Time of that level; -Infinity: never used, the bucket is full. */
   atMs: number
 }
 
-/** Lets through so many items a second, and a burst after a quiet time. Times are monotonic, in milliseconds. */
+/** Allows a number of items per second, and a burst after a quiet period. Times are monotonic, in milliseconds. */
 export class TokenBucket {
   readonly level: Level
   readonly perSecond: number
@@ -32,8 +32,8 @@ export class TokenBucket {
   }
 
   /**
-   * Takes `cost` tokens, if more than `reserve` (a part of the capacity) would be left for others. What costs more than
-   * the bucket holds passes when it is full.
+   * Takes `cost` tokens if more than `reserve` (a part of the capacity) would remain for others. A cost above the
+   * capacity passes when the bucket is full.
    */
   take(cost: number, reserve: number): boolean {
     const { level, capacity } = this
@@ -42,7 +42,7 @@ export class TokenBucket {
     return true
   }
 
-  /** Takes tokens for what was done already. */
+  /** Takes tokens for work that is already done. */
   charge(cost: number): void {
     this.level.tokens -= cost
   }

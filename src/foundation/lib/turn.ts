@@ -1,20 +1,20 @@
-/** A turn counts as no more work: another program may have had the processor, or the machine stood still. */
+/** Maximum counted time of a turn: beyond it another program may have had the CPU, or the machine was suspended. */
 const mostCountedMs = 10
 
-/** Long work in turns of the event loop: other work runs between them. */
+/** Splits long work into turns of the event loop, between which other work runs. */
 export class Turn {
   readonly #mostMs: number
   readonly #stop: AbortSignal | undefined
   #sinceMs = performance.now()
   #workedMs = 0
 
-  /** With `stop` the work ends at the next turn once that is raised: `next` rejects. */
+  /** Raising `stop` ends the work at the next turn: `next` rejects. */
   constructor(mostMs = 4, stop?: AbortSignal) {
     this.#mostMs = mostMs
     this.#stop = stop
   }
 
-  /** True: this turn has taken long enough; `next` begins another one. */
+  /** True: this turn has taken long enough; call `next`. */
   get isOver(): boolean {
     return performance.now() - this.#sinceMs >= this.#mostMs
   }
@@ -22,30 +22,30 @@ export class Turn {
   /** Ends this turn, lets other work run, and begins another one. */
   async next(): Promise<void> {
     this.end()
-    // Not one that is unref'ed: it would wait for whatever wakes the event loop next.
+    // Must not be unref'ed: it would wait until another event wakes the loop.
     await new Promise(resolve => setImmediate(resolve))
     this.#stop?.throwIfAborted()
     this.begin()
   }
 
-  /** `next` where this turn is over, else undefined: to await after each step. */
+  /** Calls `next` if this turn is over, otherwise returns undefined: await it after each step. */
   rest(): Promise<void> | undefined {
     return this.isOver ? this.next() : undefined
   }
 
-  /** A turn begins here; the time since the last one does not count as work. */
+  /** Begins a turn; the time since the last one does not count as work. */
   begin(): void {
     this.#sinceMs = performance.now()
   }
 
-  /** This turn ends here. */
+  /** Ends the turn. */
   end(): void {
     const nowMs = performance.now()
     this.#workedMs += Math.min(mostCountedMs, nowMs - this.#sinceMs)
     this.#sinceMs = nowMs
   }
 
-  /** Milliseconds of work in all turns so far, about. */
+  /** Approximate milliseconds of work in all turns so far. */
   get workedMs(): number {
     return this.#workedMs + Math.min(mostCountedMs, performance.now() - this.#sinceMs)
   }

@@ -1,6 +1,6 @@
 /**
- * Builds a URL, or a part of one, in bytes, with its secrets replaced. What does not fit is cut off.
- * The bytes are reused: take the text before the next `clear`.
+ * Builds a URL, or a part of one, in bytes, with its secrets redacted. Truncated when full. The bytes are reused: read
+ * the text before the next `clear`.
  */
 export class UrlBytes {
   readonly bytes: Buffer
@@ -14,7 +14,7 @@ export class UrlBytes {
     this.length = 0
   }
 
-  /** Adds text, of which only the Latin-1 part of each character is kept. */
+  /** Adds text, keeping only the Latin-1 byte of each character. */
   addText(text: string): void {
     const size = Math.min(text.length, this.bytes.length - this.length)
     for (let i = 0; i < size; i++) this.bytes[this.length + i] = text.charCodeAt(i)
@@ -37,7 +37,7 @@ export class UrlBytes {
     this.length += Math.max(0, size)
   }
 
-  /** Adds a query (without its `?`) in which the values of sensitive keys read REDACTED. */
+  /** Adds a query (without its `?`), with the values of sensitive keys replaced by REDACTED. */
   addQuery(source: Uint8Array, start: number, end: number): void {
     let at = start
     while (at < end) {
@@ -63,7 +63,7 @@ const ampersand = 0x26
 const equalsSign = 0x3d
 const percent = 0x25
 
-/** Keys of signed URLs whose values the HTTP conventions redact; matched exactly, with regard to case. */
+/** Keys of signed URLs whose values the HTTP conventions redact; matched exactly, case-sensitive. */
 const sensitiveKeys = [
   'AWSAccessKeyId',
   'Signature',

@@ -1,8 +1,8 @@
 import { isAscii } from 'node:buffer'
 
 /**
- * A range of bytes as text. Bytes that are no UTF-8 become U+FFFD, one for each run of them (as Go's
- * strings.ToValidUTF8; a decoder of the Encoding standard writes one for each part).
+ * Decodes a range of bytes. Each run of bytes that are not UTF-8 becomes one U+FFFD (as in Go's strings.ToValidUTF8; a
+ * decoder of the Encoding standard writes one for each part).
  */
 export function utf8Text(bytes: Buffer, start: number, end: number): string {
   return plain(bytes, start, end) ? bytes.toString('latin1', start, end) : repaired(bytes, start, end)
@@ -33,7 +33,7 @@ function repaired(buffer: Buffer, start: number, end: number): string {
   return text + buffer.toString('utf8', from, end)
 }
 
-/** Bytes of the UTF-8 sequence that begins there (RFC 3629, section 4), 0 where none does. */
+/** Length of the UTF-8 sequence that begins at `at` (RFC 3629, section 4), 0 if none does. */
 function sequenceLength(bytes: Uint8Array, at: number, end: number): number {
   const first = bytes[at]!
   if (first < 0x80) return 1

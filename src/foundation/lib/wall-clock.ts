@@ -1,8 +1,8 @@
-/** Turns times of the kernel's monotonic clock, in nanoseconds, into points in time: microseconds since the Unix epoch. */
+/** Converts the kernel's monotonic clock, in nanoseconds, to microseconds since the Unix epoch. */
 export class WallClock {
   #offsetUs = 0
 
-  /** Both clocks at one moment. To be called every few seconds, as the wall clock is adjusted. */
+  /** Sets both clocks at one moment. Call every few seconds, as the wall clock is adjusted. */
   set(monotonicNs: number, realtimeUs: number): void {
     this.#offsetUs = realtimeUs - monotonicNs / 1000
   }

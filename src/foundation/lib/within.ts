@@ -1,6 +1,6 @@
 /**
- * What a promise resolves with, and what it rejects with; where that takes longer than `ms`, what `late` returns or
- * throws, undefined without it. The work goes on.
+ * Settles like `work`; if that takes longer than `ms`, returns or throws like `late`, or resolves with undefined
+ * without it. The work continues.
  */
 export async function within<T, L = undefined>(
   ms: number,

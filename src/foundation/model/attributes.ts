@@ -2,15 +2,15 @@
 export type AttributeValue = string | number | boolean | readonly string[]
 
 /**
- * An ordered set of attributes that is made once and filled again for every item: `clear` keeps the arrays.
- * Keys and values stand in parallel; only the first `size` of each are valid.
+ * An ordered, reusable set of attributes: `clear` keeps the arrays, so that filling it again allocates nothing. Keys
+ * and values are parallel arrays, of which only the first `size` entries are valid.
  */
 export class Attributes {
   readonly keys: string[] = []
   readonly values: AttributeValue[] = []
   size = 0
 
-  /** Takes entries of a plain object, in its order. */
+  /** Copies the entries of a plain object, in its order. */
   static of(entries: Readonly<Record<string, AttributeValue>>): Attributes {
     const attributes = new Attributes()
     for (const key of Object.keys(entries)) attributes.set(key, entries[key]!)
@@ -21,13 +21,13 @@ export class Attributes {
     this.size = 0
   }
 
-  /** Clears, and lets go of the values: for sets that are kept empty for later use. */
+  /** Clears the set and drops references to its values: for sets that stay empty in a pool. */
   forget(): void {
     for (let i = 0; i < this.size; i++) this.values[i] = ''
     this.size = 0
   }
 
-  /** Adds an attribute that is known not to be there yet. */
+  /** Adds an attribute. The caller guarantees that the key is not present yet. */
   add(key: string, value: AttributeValue): void {
     this.keys[this.size] = key
     this.values[this.size] = value
@@ -57,14 +57,14 @@ export class Attributes {
     return true
   }
 
-  /** Another set with the same. */
+  /** Returns a copy. */
   copy(): Attributes {
     const copy = new Attributes()
     for (let i = 0; i < this.size; i++) copy.add(this.keys[i]!, this.values[i]!)
     return copy
   }
 
-  /** A plain object, for people and for tests. */
+  /** Returns a plain object, for display and tests. */
   toObject(): Record<string, AttributeValue> {
     const object: Record<string, AttributeValue> = {}
     for (let i = 0; i < this.size; i++) object[this.keys[i]!] = this.values[i]!

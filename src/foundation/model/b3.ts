@@ -2,9 +2,9 @@ import type { ByteRange } from '../lib/byte-range.ts'
 import type { TraceContext } from './stream.ts'
 
 /**
- * Reads the value of a `b3` header (github.com/openzipkin/b3-propagation, "Single Header"): `{trace id}-{span id}`, then
- * maybe `-{sampling state}` and `-{parent span id}`. False, with `context` as it was: it is not valid, or it is a bare
- * sampling state, which names no place in a trace.
+ * Parses a `b3` header (github.com/openzipkin/b3-propagation, "Single Header"): `{trace id}-{span id}`, then optionally
+ * `-{sampling state}` and `-{parent span id}`. Returns false and leaves `context` unchanged if the value is invalid or
+ * only a sampling state, which has no ids.
  */
 export function readB3(bytes: Uint8Array, start: number, end: number, context: TraceContext): boolean {
   let dashAt = start
@@ -25,7 +25,7 @@ export function readB3(bytes: Uint8Array, start: number, end: number, context: T
 }
 
 /**
- * The same of the headers `X-B3-TraceId`, `X-B3-SpanId`, `X-B3-Sampled` and `X-B3-Flags` ("Multiple Headers"), of which
+ * Does the same for the headers `X-B3-TraceId`, `X-B3-SpanId`, `X-B3-Sampled` and `X-B3-Flags` ("Multiple Headers");
  * the last two may be empty.
  */
 export function readB3Headers(
@@ -38,7 +38,7 @@ export function readB3Headers(
 ): boolean {
   let flags = sampled
   if (debug.end - debug.start !== 1 || bytes[debug.start] !== digit1) {
-    // `true` and `false` are of the first tracers, before the document.
+    // Early tracers, older than the specification, send `true` and `false`.
     if (sampling.spells(bytes, 'false')) flags = 0
     else if (sampling.end - sampling.start === 1) flags = samplingState(bytes[sampling.start]!)
     if (flags < 0) return false
@@ -47,7 +47,7 @@ export function readB3Headers(
   return setIds(bytes, traceId.start, traceId.end, spanId.start, spanId.end, flags, context)
 }
 
-/** W3C's flag of the same meaning. Where the caller left the decision open, it is ours, and this span is recorded. */
+/** W3C's sampled flag. If the caller deferred the decision, svc makes it, and it records this span. */
 const sampled = 1
 
 const dash = 0x2d
@@ -55,7 +55,7 @@ const digit0 = 0x30
 const digit1 = 0x31
 const letterD = 0x64
 
-/** The flags that a state stands for; -1: it is none. `d` is debug, which implies that it is sampled. */
+/** Returns the flags of a sampling state, -1 if it is invalid. `d` means debug, which implies sampled. */
 function samplingState(byte: number): number {
   if (byte === digit0) return 0
   return byte === digit1 || byte === letterD ? sampled : -1
@@ -75,7 +75,7 @@ function setIds(
   if (!isHex(bytes, traceStart, traceEnd) || !isHex(bytes, spanStart, spanEnd)) return false
   if (isZero(bytes, traceStart, traceEnd) || isZero(bytes, spanStart, spanEnd)) return false
   const { traceId, spanId } = context
-  // A trace id of 64 bits is one of 128 whose high bits are zero.
+  // A 64-bit trace id is a 128-bit one with zero high bits.
   if (length === 16) traceId.fill(0, 0, 8)
   writeHex(bytes, traceStart, traceEnd, traceId, 16 - length / 2)
   writeHex(bytes, spanStart, spanEnd, spanId, 0)

@@ -1,7 +1,7 @@
 import type { StatusName } from '../lib/grpc-status.ts'
 import type { Signal } from './signal.ts'
 
-/** How a request's body is compressed, as `content-encoding` and `grpc-encoding` name it. */
+/** Compression of a request's body, named as in `content-encoding` and `grpc-encoding`. */
 export type BodyEncoding = 'identity' | 'gzip' | 'zstd'
 
 /** Items of one signal, encoded as one OTLP export request (protobuf), ready to be queued and sent. */
@@ -13,38 +13,38 @@ export interface Batch {
   /** Size of the request before compression. */
   readonly plainBytes: number
   /**
-   * The order keys of the resources in it, one bit each. Of batches that share an order key one at a time is under way, the older
-   * first, so that what is told of one resource arrives in order.
+   * The order keys of its resources, one bit each. Of the batches that share an order key, only the oldest is in flight, so that
+   * data of one resource arrives in order.
    */
   readonly orderKeys: number
   /**
-   * Gives the memory of the body back to who encoded it: for who made another batch of it, once, when nobody reads it
-   * any more.
+   * Returns the body's buffer to its encoder. Called once, by the code that replaced this batch with another, when
+   * nothing reads the body any more.
    */
   readonly free?: (() => void) | undefined
 }
 
-/** Every order key: for a batch of which nothing is known. */
+/** All order keys: for a batch whose resources are unknown. */
 export const allOrderKeys = 0xffffffff
 
-/** A request as it was encoded, not compressed. */
+/** Makes an uncompressed batch of an encoded request. */
 export function plainBatch(signal: Signal, items: number, body: Uint8Array, orderKeys = allOrderKeys): Batch {
   return { signal, items, body, encoding: 'identity', plainBytes: body.length, orderKeys }
 }
 
-/** What the receiver said to a batch that it took. */
+/** The receiver's response to a batch that it accepted. */
 export interface Receipt {
-  /** Items that it refused for good (partial success). They are never sent again. */
+  /** Items that it rejected permanently (partial success). They are never sent again. */
   readonly rejected: number
-  /** Its words, '' when it had none. May be a warning with nothing rejected. */
+  /** The receiver's message, '' if there is none. May be a warning although nothing was rejected. */
   readonly message: string
-  /** Of its answer, over HTTP. */
+  /** HTTP status of the response, if sent over HTTP. */
   readonly httpStatus?: number
 }
 
 /**
- * `error_type` of the metrics: a gRPC status in lower case (`unavailable`), `http_` and a status, or a fault of the
- * transport (`connect`, `tls`). `too_large` is a request that is above the receiver's limit, whatever it calls that.
+ * `error_type` of the metrics: a gRPC status in lower case (`unavailable`), `http_` and a status, or a transport fault
+ * (`connect`, `tls`). `too_large`: the request exceeds the receiver's limit, whatever status the receiver used.
  */
 export type SendFault = StatusName | `http_${number}` | 'connect' | 'dns' | 'tls' | 'too_large'
 
@@ -52,11 +52,11 @@ export type SendFault = StatusName | `http_${number}` | 'connect' | 'dns' | 'tls
 export class SendError extends Error {
   readonly type: SendFault
   readonly retryable: boolean
-  /** What the server asked to wait (RetryInfo, Retry-After), in milliseconds; 0 when it said nothing. */
+  /** Delay that the server requested (RetryInfo, Retry-After), in milliseconds; 0 if none. */
   readonly retryAfterMs: number
-  /** With `too_large`: the receiver's limit in bytes before compression, 0 when it did not say. */
+  /** With `too_large`: the receiver's limit in bytes before compression, 0 if unknown. */
   readonly limitBytes: number
-  /** Of its answer, where there was one over HTTP. */
+  /** HTTP status of the response, if there was one. */
   readonly httpStatus: number | undefined
   constructor(
     message: string,
@@ -79,18 +79,18 @@ export class SendError extends Error {
   }
 }
 
-/** What a request of ours is called by the conventions for clients. */
+/** Names one of svc's own requests, per the semantic conventions for clients. */
 export type ExportCall =
   | { readonly protocol: 'grpc'; readonly method: string }
   | { readonly protocol: 'http'; readonly url: string }
 
-/** A destination. `send` resolves when the receiver acknowledged the batch, and rejects with a `SendError` else. */
+/** A destination. `send` resolves when the receiver acknowledged the batch, otherwise rejects with a `SendError`. */
 export interface Sender {
-  /** `host:port`, as documents and metric labels show it. */
+  /** `host:port`, as shown in documents and metric labels. */
   readonly endpoint: string
-  /** What its requests of a signal are. */
+  /** Describes its requests for a signal. */
   callOf(signal: Signal): ExportCall
   send(batch: Batch, stop: AbortSignal): Promise<Receipt>
-  /** Resolves when requests under way have ended, and the connections with them. None may follow. */
+  /** Resolves when the requests in flight and their connections have ended. No request may follow. */
   close(): Promise<void>
 }

@@ -1,24 +1,24 @@
 import { Attributes } from './attributes.ts'
 import { SpanKind } from './span.ts'
 
-/** What a protocol makes of an operation, in OpenTelemetry's names. Reused like the operation. */
+/** An operation in OpenTelemetry's terms, filled by its protocol. Reused together with the operation. */
 export class Call {
-  /** The span's name. */
+  /** Span name. */
   name = ''
-  /** What `exclude_paths` is matched against; '' where the protocol knows no paths. */
+  /** The path that `exclude_paths` is matched against; '' if the protocol has no paths. */
   path = ''
-  /** `error.type`; '' when the call did not fail. */
+  /** `error.type`; '' if the call succeeded. */
   error = ''
-  /** Attributes of the span. */
+  /** Span attributes. */
   readonly attributes = new Attributes()
   /** Attributes of the duration histogram: a small, bounded set of values. */
   readonly dimensions = new Attributes()
-  /** The request was an export of telemetry by an instrumented application: not an application's call. */
+  /** The request exports telemetry of an instrumented application, so it is no call of the application itself. */
   telemetry = false
   kind: SpanKind = SpanKind.internal
   /** `signal_type` of `spans_collected`. */
   signalType = ''
-  /** Where its duration counts; undefined: nowhere. */
+  /** The histogram that records its duration; undefined: none. */
   duration: DurationDesc | undefined = undefined
 
   clear(): void {
@@ -34,7 +34,7 @@ export class Call {
   }
 }
 
-/** Name, text and bounds of the duration histogram that a protocol fills. */
+/** Name, description and bounds of a protocol's duration histogram. */
 export interface DurationDesc {
   readonly name: string
   readonly description: string

@@ -2,8 +2,8 @@ import type { MetadataService } from '../lib/metadata-service.ts'
 import type { Cloud } from './entity.ts'
 
 /**
- * What the firmware says of the machine: files of /sys/class/dmi/id (SMBIOS), and the hypervisor's of
- * /sys/hypervisor/uuid (Xen). '' for what is not there.
+ * The firmware's description of the machine: files of /sys/class/dmi/id (SMBIOS), and /sys/hypervisor/uuid (Xen). '' if
+ * a file does not exist.
  */
 export interface Dmi {
   readonly bios_vendor: string
@@ -17,16 +17,16 @@ export interface Dmi {
   readonly hypervisor_uuid: string
 }
 
-/** A cloud that tells a machine of itself: a unit of src/identity/discovery. */
+/** A cloud with a metadata service: a unit of src/identity/discovery. */
 export interface CloudProvider {
-  /** Of its settings: `cloud.<name>`. */
+  /** Its settings are `cloud.<name>`. */
   readonly name: 'aws' | 'gcp' | 'azure' | 'alibaba' | 'oracle' | 'digitalocean'
-  /** In one sentence. */
+  /** One sentence. */
   readonly summary: string
-  /** Where its metadata service is, on every machine of it. */
+  /** Address of its metadata service, the same on every machine. */
   readonly endpoint: string
-  /** Whether the machine says that it is one of this cloud. Without that nothing goes on the network. */
+  /** True if the firmware identifies this cloud. Otherwise no request is sent. */
   recognise(dmi: Dmi): boolean
-  /** What the service tells of the machine. Rejects with a `MetadataError`, also where it is no such service. */
+  /** Reads the machine's metadata. Rejects with a `MetadataError`, also if the address is no such service. */
   read(service: MetadataService): Promise<Cloud>
 }

@@ -1,78 +1,81 @@
-// What a host collector and those who show its readings agree on. A reading is a number of a series at a scrape.
+// The contract between host collectors and the code that exports their readings. A reading is one number of one series
+// at one scrape.
 
-/** `untyped`: the kernel does not say what it is; it is neither added up nor expected to fall. */
+/** `untyped`: the kernel does not document the type; it is neither summed nor expected to decrease. */
 export type ReadingType = 'counter' | 'gauge' | 'untyped' | 'histogram' | 'summary'
 
-/** The metric of the OpenTelemetry semantic conventions (version 1.44) that a family is. */
+/** The metric of the OpenTelemetry semantic conventions (version 1.44) that corresponds to a family. */
 export interface OtelName {
   readonly name: string
   /** UCUM. */
   readonly unit: string
   readonly kind: 'gauge' | 'counter' | 'updowncounter'
-  /** Label → attribute. Labels that are not here keep their name. */
+  /** Label → attribute. Labels that are missing here keep their name. */
   readonly attributes?: Readonly<Record<string, string>>
-  /** Value of such a label → value that the convention has for it. Values that are not here stay. */
+  /** Label value → value in the convention. Values that are missing here stay unchanged. */
   readonly values?: Readonly<Record<string, string>>
-  /** Labels that together tell the component: joined by `/` they are the attribute `hw.id`. */
+  /** Labels that identify the component: joined by `/` they become the attribute `hw.id`. */
   readonly id?: readonly string[]
   /** Attributes that the family's name implies. */
   readonly constant?: Readonly<Record<string, string>>
-  /** A value of the convention is the family's value times this. */
+  /** The convention's value is the family's value times this factor. */
   readonly scale?: number
-  /** A lower value of the family says that there is none, and is no point of the convention's metric. */
+  /** Values of the family below this mean "none" and yield no point of the convention's metric. */
   readonly least?: number
 }
 
-/** A metric family of a collector. Families of one name may differ in their labels, in nothing else. */
+/** A metric family of a collector. Families of the same name may differ only in their labels. */
 export interface Family {
   /** Without the namespace: `load1`. */
   readonly name: string
   readonly type: ReadingType
-  /** One sentence: what it is, and its unit where the name does not say. */
+  /** One sentence: the meaning, and the unit unless the name includes it. */
   readonly help: string
-  /** In rising order. */
+  /** In ascending order. */
   readonly labels: readonly string[]
-  /** UCUM; '' where it is a number of things, or nobody knows. */
+  /** UCUM; '' if it is a plain count, or unknown. */
   readonly unit: string
   readonly otel?: OtelName
-  /** `name` is the whole name: the family is not the host's, or came with its name. */
+  /** `name` is already complete: the family is not about the host, or was read with its full name. */
   readonly absolute?: boolean
 }
 
-/** Of one series: cumulative counts by upper bound, or values by quantile, in rising order and without +Inf. */
+/** One series: cumulative counts by upper bound, or values by quantile, in ascending order and without +Inf. */
 export interface Distribution {
   readonly parts: readonly (readonly [bound: number, value: number])[]
   readonly sum: number
   readonly count: number
 }
 
-/** Where a collector puts its readings. A series that is there already keeps its first reading and is counted. */
+/** Receives a collector's readings. A duplicate series keeps its first reading and is counted. */
 export interface Readings {
-  /** Label values in the order of `family.labels`. No call keeps anything alive but new series. */
+  /** Label values in the order of `family.labels`. Only new series retain references to the arguments. */
   set(family: Family, value: number, a?: string, b?: string, c?: string): void
-  /** The same for families of any number of labels. */
+  /** The same for any number of labels. */
   setAll(family: Family, value: number, labels: readonly string[]): void
   /** For types `histogram` and `summary`. */
   setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void
 }
 
-/** A collector at work. After the start `wait` and `collect` are called, never two waits at once. */
+/** A running collector. After the start `wait` and `collect` are called; waits never overlap. */
 export interface Reader {
   /**
-   * Waits for what cannot be read at once (a daemon, another process), and keeps what it found for `collect`, which it
-   * replaces in one go. After the signal nobody waits for it any more, and it should end.
+   * Waits for data that is not available synchronously (a daemon, another process), and stores it for `collect`,
+   * replacing the previous data at once. After the signal its result is ignored, and it should end.
    */
   wait?(signal: AbortSignal): Promise<void>
-  /** Why it never has readings, where it was to have some and the start found that out; `hint` may be ''. */
+  /** Why it will never have readings although it should, as found at the start; `hint` may be ''. */
   readonly failure?: { readonly reason: string; readonly hint: string }
-  /** Reads and hands over. Throws `NoData` where there is nothing of its kind, any other error where it failed. */
+  /**
+   * Reads the data and sets the readings. Throws `NoData` if there is nothing to read, any other error if it failed.
+   */
   collect(readings: Readings): void
   close?(): void
 }
 
 /**
- * What a collector reads is not on this host, or not for this process: not a failure. The message says what. It has no
- * stack, which would be most of the cost of the collectors that have nothing to read.
+ * The host or this process has no such data: not a failure. The message names the missing part. It has no stack, which
+ * would be most of the cost of collectors with nothing to read.
  */
 export class NoData extends Error {
   override readonly name = 'NoData'
@@ -92,7 +95,7 @@ export interface FamilyOptions {
   readonly absolute?: boolean
 }
 
-/** Declares a family. Throws where a name cannot be one, or the labels are not in order: mistakes in code. */
+/** Declares a family. Throws on an invalid name or unsorted labels, which are mistakes in code. */
 export function family(
   type: ReadingType,
   name: string,
@@ -134,7 +137,7 @@ const units: Readonly<Record<string, string>> = {
   percent: '%',
 }
 
-/** The unit that a metric's name ends in (Prometheus naming: `_seconds`, `_bytes_total`). */
+/** The unit in a metric name's suffix (Prometheus naming: `_seconds`, `_bytes_total`). */
 function unitOf(name: string): string {
   const last = name
     .replace(/_total$/, '')

@@ -1,15 +1,15 @@
-// Why items do not reach the receiver: the reasons that the books of the pipeline know, for messages and documents.
+// Why items do not reach the receiver: the reasons in the pipeline's books, for messages and documents.
 
-/** Where items are lost, in the order in which they pass. */
+/** Where items are lost, in the order of the data flow. */
 export type DropPlace = 'capture' | 'pipeline' | 'queue' | 'receiver' | 'scraping'
 
 export interface DropReason {
   readonly place: DropPlace
-  /** What happened, as the end of a sentence, without its full stop. */
+  /** What happened: the end of a sentence, without its full stop. */
   readonly means: string
   /** What to do: an imperative without its full stop. */
   readonly hint: string
-  /** Somebody asked for it, or nobody was to receive it: no loss. */
+  /** Configured, or no exporter exists: not a loss. */
   readonly intended?: true
 }
 
@@ -223,7 +223,7 @@ const reasons = {
   },
 } as const satisfies Readonly<Record<string, DropReason>>
 
-/** The label `reason` of `svc_*_dropped_total`. Statuses of a receiver have names of their own: `ofReceiver`. */
+/** The label `reason` of `svc_*_dropped_total`. A receiver's statuses have other names: see `ofReceiver`. */
 export type DropReasonName = keyof typeof reasons
 
 export const dropReasons: Readonly<Record<DropReasonName, DropReason>> = reasons
@@ -233,12 +233,12 @@ export type ReasonAt<P extends DropPlace> = {
   [Name in DropReasonName]: (typeof reasons)[Name]['place'] extends P ? Name : never
 }[DropReasonName]
 
-/** The reason of a name that the books have; undefined: a receiver's own, see `ofReceiver`. */
+/** The reason with this name; undefined: a receiver's own, see `ofReceiver`. */
 export function reasonNamed(name: string): DropReason | undefined {
   return Object.hasOwn(reasons, name) ? dropReasons[name as DropReasonName] : undefined
 }
 
-/** What all statuses have in common by which a receiver refuses a batch for good (`invalid_argument`, `http_400`). */
+/** Shared by all statuses with which a receiver rejects a batch permanently (`invalid_argument`, `http_400`). */
 export const ofReceiver: DropReason = {
   place: 'receiver',
   means: 'the receiver rejected them permanently, with this status',

@@ -1,11 +1,11 @@
 import type { Container, Pod } from './entity.ts'
 
-/** Of an entity with its texts, of a text beside its characters, and of a container of a pod. */
+/** Estimates: an entity with its texts, a text besides its characters, and a container of a pod. */
 const entryBytes = 1_024
 const textBytes = 24
 const containerBytes = 256
 
-/** About what a container or pod takes in memory. */
+/** Approximate memory of a container or pod. */
 export function entityBytes(entity: Container | Pod | undefined): number {
   if (entity === undefined) return 0
   let bytes = entryBytes

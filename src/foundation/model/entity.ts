@@ -1,34 +1,34 @@
-// What telemetry is about, beside processes: containers, pods and the machine, as those tell that run them. Every value
-// is replaced as a whole when anything of it changes, so that identity says whether it did.
+// The subjects of telemetry besides processes: containers, pods and the machine, as reported by their runtime, cluster
+// or cloud. Values are immutable: any change replaces the whole object, so comparing identity detects it.
 
-/** A container, from its runtime or from the files that the runtime keeps of it. Texts that are not known are ''. */
+/** A container, from its runtime or from files that the runtime keeps about it. Unknown texts are ''. */
 export interface Container {
-  /** As the runtime tells it: 64 hexadecimal digits. */
+  /** As reported by the runtime: 64 hexadecimal digits. */
   readonly id: string
   /** `docker`, `podman`, `containerd`, `cri-o`. */
   readonly runtime: string
   /** Without the `/` that Docker puts before it. */
   readonly name: string
-  /** As it was asked for: `registry.example.com/shop:1.2`. */
+  /** As requested: `registry.example.com/shop:1.2`. */
   readonly image: string
   /** `sha256:` and a digest. */
   readonly imageId: string
   readonly labels: ReadonlyMap<string, string>
-  /** In the words of the runtime: `created`, `running`, `paused`, `exited`, …. */
+  /** As the runtime names it: `created`, `running`, `paused`, `exited`, …. */
   readonly state: string
-  /** `starting`, `healthy` or `unhealthy`; '' where it has no check. */
+  /** `starting`, `healthy` or `unhealthy`; '' without a health check. */
   readonly health: string
-  /** The first process of it, as the host numbers processes; 0: none, or not known. */
+  /** Its first process, in the host's pid namespace; 0: none, or unknown. */
   readonly pid: number
-  /** Of its pod; '' where it belongs to none. */
+  /** UID of its pod; '' if it belongs to none. */
   readonly podUid: string
-  /** What the pod calls it. */
+  /** Its name in the pod. */
   readonly podContainer: string
-  /** Where the runtime writes what it says on its standard output, '' where it does so nowhere. */
+  /** Where the runtime writes its standard output, '' if nowhere. */
   readonly logPath: string
 }
 
-/** Who made a pod, the nearest first: a ReplicaSet, then its Deployment. */
+/** An owner of a pod, nearest first: a ReplicaSet, then its Deployment. */
 export interface Owner {
   /** `Deployment`, `ReplicaSet`, `StatefulSet`, `DaemonSet`, `Job`, `CronJob`, or any other. */
   readonly kind: string
@@ -45,7 +45,7 @@ export interface Pod {
   /** Microseconds since the Unix epoch; 0: not started. */
   readonly startUs: number
   readonly addresses: readonly string[]
-  /** Those that were asked for, and those that name a service. */
+  /** The configured labels, and those that name a service. */
   readonly labels: ReadonlyMap<string, string>
   readonly annotations: ReadonlyMap<string, string>
   readonly owners: readonly Owner[]
@@ -54,13 +54,13 @@ export interface Pod {
 
 export interface PodContainer {
   readonly name: string
-  /** '' before it was made. */
+  /** '' before it is created. */
   readonly id: string
   readonly image: string
   readonly restarts: number
 }
 
-/** The machine, as its cloud tells it. Texts that are not known are ''. */
+/** The machine, as reported by its cloud. Unknown texts are ''. */
 export interface Cloud {
   /** `cloud.provider`: `aws`, `gcp`, `azure`, `alibaba_cloud`, `oracle_cloud`, `digitalocean`. */
   readonly provider: string
@@ -76,26 +76,25 @@ export interface Cloud {
   readonly imageId: string
 }
 
-/** Takes what sources find out. */
+/** Receives the results of sources. */
 export interface EntitySink {
-  /** A container that is new, or another value of one that is known. */
+  /** A new container, or a new value of a known one. */
   container(container: Container): void
-  /** It was removed; that it ended is told by its state. */
+  /** It was removed. Its end is a `state` of the container instead. */
   containerGone(id: string): void
   pod(pod: Pod): void
   podGone(uid: string): void
-  /** Undefined: there is none. */
+  /** Undefined: no cloud. */
   cloud(cloud: Cloud | undefined): void
-  /** `k8s.cluster.uid` and `k8s.cluster.name`; '' where it is not known. */
+  /** `k8s.cluster.uid` and `k8s.cluster.name`; '' if unknown. */
   cluster(uid: string, name: string): void
 }
 
-/** How a source stands. */
+/** State of a source. */
 export interface SourceState {
-  /** It answers. */
+  /** It responds. */
   readonly connected: boolean
-  /** Why not, in words; '' while all is well, or while nobody knows yet. */
+  /** Why it is not connected; '' if all is well or the state is still unknown. */
   readonly reason: string
-  /** What to do about it. */
   readonly hint: string
 }

@@ -1,32 +1,32 @@
-/** A directory of the host that is read: procfs, sysfs, the root directory, the udev database. */
+/** A directory tree of the host: procfs, sysfs, the root directory, the udev database. */
 export interface Tree {
-  /** Where it is in this process's view. */
+  /** Its path as this process sees it. */
   readonly root: string
-  /** The path of a file below the root, for messages and for who opens it itself. */
+  /** The path of a file below the root, for messages and for code that opens the file itself. */
   at(path: string): string
   /**
-   * The whole content of a file. Bytes that are no UTF-8 become U+FFFD, one for each run. Throws: `ENOENT` and its
-   * like as `NodeJS.ErrnoException`, an error in words where it is longer than 64 MiB.
+   * The whole content of a file. Each run of bytes that are not UTF-8 becomes one U+FFFD. Throws
+   * `NodeJS.ErrnoException` (`ENOENT` …), or a plain error above 64 MiB.
    */
   text(path: string): string
-  /** As `text`, trimmed of white space at both ends; undefined where it is not there, not to be read, or not a file. */
+  /** Like `text`, trimmed at both ends; undefined if it does not exist, is not readable, or is not a file. */
   find(path: string): string | undefined
-  /** A decimal number; undefined as `find`. Throws where what is there is none. */
+  /** A decimal number; undefined as in `find`. Throws if the content is not a number. */
   number(path: string): number | undefined
-  /** The content as bytes in a buffer that the next read of any tree uses again. Throws as `text`. */
+  /** The content in a buffer that the next read of any tree overwrites. Throws like `text`. */
   bytes(path: string): Buffer
-  /** Names in a directory in the order of their bytes; empty where there is none. */
+  /** Names in a directory, sorted by their bytes; empty if it does not exist. */
   list(path: string): readonly string[]
-  /** As `list`, of directories alone; links to directories are none. */
+  /** Like `list`, but only directories; excludes links to directories. */
   directories(path: string): readonly string[]
-  /** Target of a symbolic link as it is written; undefined where it is none. */
+  /** Target of a symbolic link as written; undefined if it is none. */
   link(path: string): string | undefined
-  /** The path without symbolic links, absolute; undefined where it leads nowhere. */
+  /** The absolute path with symbolic links resolved; undefined if it does not resolve. */
   real(path: string): string | undefined
   exists(path: string): boolean
 }
 
-/** The host, as this process sees it: perhaps from a container, by paths that lead to the host's own. */
+/** The host as this process sees it, possibly from a container, through paths to the host's own trees. */
 export interface Host {
   readonly proc: Tree
   readonly sys: Tree

@@ -1,6 +1,6 @@
 import { Attributes } from './attributes.ts'
 
-/** One log record. Like a span, an instance is filled again and again. Times are microseconds since the Unix epoch. */
+/** One log record. Instances are reused, like spans. Times are microseconds since the Unix epoch. */
 export class LogRecord {
   /** 0: unknown. */
   timeUs = 0
@@ -15,6 +15,6 @@ export class LogRecord {
   readonly spanId: Uint8Array = new Uint8Array(8)
   flags = 0
   readonly attributes = new Attributes()
-  /** Attributes that it had and that a bound took. Who fills a record again sets it, too. */
+  /** Attributes that a limit removed. Code that refills a record must set it too. */
   droppedAttributes = 0
 }

@@ -1,13 +1,13 @@
-/** A metric as the unit that makes it declares it: for code, for documentation, for dashboards. */
+/** A metric as its unit declares it: for code, documentation and dashboards. */
 export interface MetricDeclaration {
   readonly name: string
   readonly description: string
   /** UCUM. */
   readonly unit: string
   readonly kind: 'counter' | 'updowncounter' | 'gauge' | 'histogram'
-  /** All attributes that a point may have; those of its resource are not among them. */
+  /** All attributes that a point may have, without those of its resource. */
   readonly attributes: readonly string[]
 }
 
-/** The only attribute of a series that stands for those that found no room. */
+/** The only attribute of the series that collects everything above the series limit. */
 export const overflowAttribute = 'otel.metric.overflow'

@@ -1,26 +1,25 @@
 import type { Attributes } from './attributes.ts'
 
-/** A measurement that stands for those that went into a point (Exemplar of metrics.proto). */
+/** A sample measurement of a point (Exemplar of metrics.proto). */
 export interface Exemplar {
   readonly timeUs: number
   readonly value: number
-  /** 16 and 8 bytes; empty where there is none. */
+  /** 16 and 8 bytes; empty if there is no span. */
   readonly traceId: Uint8Array
   readonly spanId: Uint8Array
-  /** What of the measurement is no attribute of its series. */
+  /** Attributes of the measurement that are not in its series. */
   readonly attributes: Attributes
 }
 
-/** What all points have. `startUs` and `timeUs` are microseconds since the Unix epoch; 0 is not known. */
+/** Common fields of all points. `startUs` and `timeUs` are microseconds since the Unix epoch; 0: unknown. */
 interface AnyPoint {
   readonly attributes: Attributes
   readonly startUs: number
   readonly timeUs: number
-  /** The series ended: the point says so and has no value (`FLAG_NO_RECORDED_VALUE`). */
+  /** The series ended: the point has no value (`FLAG_NO_RECORDED_VALUE`). */
   readonly noValue?: boolean
 }
 
-/** Of one series at one time. */
 export interface NumberPoint extends AnyPoint {
   readonly value: number
   readonly exemplars?: readonly Exemplar[]
@@ -28,14 +27,14 @@ export interface NumberPoint extends AnyPoint {
 
 export interface HistogramPoint extends AnyPoint {
   readonly count: number
-  /** Undefined: the source tells none. */
+  /** Undefined: the source reports none. */
   readonly sum: number | undefined
   readonly exemplars?: readonly Exemplar[]
-  /** One more than there are bounds; the last is the overflow bucket. */
+  /** One more than there are bounds; the last one is the overflow bucket. */
   readonly buckets: ArrayLike<number>
 }
 
-/** Counts of neighbouring buckets; the first of them has the index `offset`. */
+/** Counts of consecutive buckets; the first has the index `offset`. */
 export interface ExponentialBuckets {
   readonly offset: number
   readonly counts: ArrayLike<number>
@@ -53,7 +52,7 @@ export interface ExponentialHistogramPoint extends AnyPoint {
   readonly max?: number | undefined
 }
 
-/** Quantiles as a source computed them, for those who take them from elsewhere. */
+/** Quantiles as computed by a source; only passed through. */
 export interface SummaryPoint extends AnyPoint {
   readonly count: number
   readonly sum: number
@@ -62,7 +61,7 @@ export interface SummaryPoint extends AnyPoint {
   readonly values: ArrayLike<number>
 }
 
-/** Points tell what came since `startUs`, each of them a part of its own. Without it they are cumulative. */
+/** `delta`: each point covers the time since its `startUs`. Undefined: cumulative. */
 export type Temporality = 'delta' | undefined
 
 interface Described {
@@ -70,7 +69,7 @@ interface Described {
   readonly description: string
   /** UCUM, for example `s`, `By`, `{request}`. */
   readonly unit: string
-  /** About the metric, not about its points, for example `prometheus.type`. */
+  /** Describes the metric rather than its points, for example `prometheus.type`. */
   readonly metadata?: Attributes | undefined
 }
 
@@ -79,7 +78,7 @@ export interface Gauge extends Described {
   readonly points: readonly NumberPoint[]
 }
 
-/** `integer` tells whether its values go as integers or as doubles. */
+/** `integer`: values are encoded as integers, else as doubles. */
 export interface Sum extends Described {
   readonly kind: 'sum'
   readonly monotonic: boolean
@@ -96,7 +95,7 @@ export interface Histogram extends Described {
   readonly points: readonly HistogramPoint[]
 }
 
-/** A histogram whose bounds are powers of a base that each point chooses by its scale. Values are not negative. */
+/** A histogram whose bounds are powers of a base that each point selects by its scale. Values are not negative. */
 export interface ExponentialHistogram extends Described {
   readonly kind: 'exponential_histogram'
   readonly temporality?: Temporality

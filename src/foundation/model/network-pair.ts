@@ -1,4 +1,4 @@
-/** Ways in which an attempt to connect fails, in the order of `NetworkPair.failures`; each as `error.type` names it. */
+/** Causes of failed connection attempts, in the order of `NetworkPair.failures`, named as in `error.type`. */
 export const connectFailures = [
   'connection_refused',
   'timeout',
@@ -10,7 +10,7 @@ export const connectFailures = [
   '_OTHER',
 ] as const
 
-/** Upper bounds of the durations of connecting, in seconds. A SYN is repeated after 1, 3 and 7 s. */
+/** Upper bounds of connect durations, in seconds. A SYN is retransmitted after 1, 3 and 7 s. */
 export const connectBounds = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 3, 10,
 ] as const
@@ -20,28 +20,28 @@ export const rttBounds = [
 ] as const
 
 /**
- * What the TCP connections between one process and one address did since the last look. An instance is filled again
- * and again: whoever keeps something of it copies it.
+ * Activity of the TCP connections between one process and one address since the last read. Instances are reused: copy
+ * anything that you keep.
  */
 export class NetworkPair {
-  /** Thread group in the kernel's first namespace; 0: nobody knows. */
+  /** Thread group in the initial pid namespace; 0: unknown. */
   pid = 0
   comm = ''
-  /** Inode number of the network namespace: loopback addresses are of one namespace only. */
+  /** Inode number of the network namespace: loopback addresses are local to one. */
   netns = 0
   /** The process accepted these connections. */
   server = false
   localAddress = ''
   peerAddress = ''
-  /** Of the server's end. */
+  /** Port of the server's end. */
   port = 0
-  /** What no longer fitted in the kernel's table: the addresses, the process and the port are not known. */
+  /** Connections that did not fit in the kernel's table: addresses, process and port are unknown. */
   overflow = false
   /** Connections that were established. */
   opened = 0
-  /** By how many the connections that are established now are more, or less. */
+  /** Change in the number of open connections. */
   openChange = 0
-  /** Bytes of payload, retransmissions left out. */
+  /** Bytes of payload, without retransmissions. */
   sent = 0
   received = 0
   /** Segments. */

@@ -1,16 +1,16 @@
-/** What the kernel tells of a process when it begins to run a program, and when it ends. */
+/** A kernel event: a process executes a program, or exits. */
 export interface ProcessNews {
   readonly kind: 'exec' | 'exit'
   readonly pid: number
-  /** When the process started: clock ticks since boot. */
+  /** Start time of the process: clock ticks since boot. */
   readonly start: number
   readonly parent: number
-  /** The real user. */
+  /** Real user id. */
   readonly user: number
-  /** The program, as the caller named it; '' where it is not known. */
+  /** The program's path as the caller passed it; '' if unknown. */
   readonly path: string
   /** The kernel's short name of the process. */
   readonly comm: string
-  /** Names of its control group and of the one above; empty where none has room for a container's id. */
+  /** Names of its cgroup and the parent's; empty if neither is long enough for a container id. */
   readonly cgroupNames: readonly string[]
 }

@@ -1,6 +1,6 @@
 import type { Attributes } from './attributes.ts'
 
-/** What a frame is code of, as the attribute `profile.frame.type` of the semantic conventions 1.44 has it. */
+/** Kind of code in a frame: the attribute `profile.frame.type` of the semantic conventions 1.44. */
 export type FrameType =
   | 'native'
   | 'kernel'
@@ -16,29 +16,29 @@ export type FrameType =
   | 'beam'
   | 'luajit'
 
-/** A file whose code was seen, and where it lies in its own address space (that of its program headers). */
+/** A file with sampled code, and its place in its own address space (that of its program headers). */
 export interface Mapping {
   readonly path: string
-  /** Of the note NT_GNU_BUILD_ID, hexadecimal; '' where there is none. */
+  /** From the note NT_GNU_BUILD_ID, hexadecimal; '' if there is none. */
   readonly buildId: string
-  /** `process.executable.build_id.htlhash`: of the first and last 4 KiB and the length, 32 hexadecimal digits. */
+  /** `process.executable.build_id.htlhash`: hash of the first and last 4 KiB and the length, 32 hexadecimal digits. */
   readonly hash: string
-  /** Addresses of its executable segment, and where that stands in the file. */
+  /** Address range of its executable segment, and that segment's file offset. */
   readonly start: number
   readonly limit: number
   readonly offset: number
 }
 
-/** A frame of a stack. What could not be named says why in `name`, in square brackets, and has line 0. */
+/** A stack frame. If it has no symbol, `name` is the reason in square brackets and `line` is 0. */
 export interface Frame {
   readonly name: string
   readonly file: string
   readonly line: number
-  /** As the linker knows the function, where that differs from `name`. */
+  /** The linker's name of the function, if it differs from `name`. */
   readonly systemName?: string
   readonly type?: FrameType
   readonly mapping?: Mapping
-  /** In the address space of `mapping`; of callers the return address less one. */
+  /** In the address space of `mapping`; for callers, the return address minus one. */
   readonly address?: number
 }
 
@@ -50,7 +50,7 @@ export interface SpanLink {
   readonly spanId: Uint8Array
 }
 
-/** Leaf first. One for each that differs in frames, attributes or link. */
+/** Frames start with the leaf. Samples differ in frames, attributes or link. */
 export interface Sample {
   readonly frames: readonly Frame[]
   readonly value: number
@@ -65,7 +65,10 @@ export interface Profile {
   readonly unit: string
   readonly startUs: number
   readonly durationUs: number
-  /** One sample for so many nanoseconds of CPU time (`cpu`), or bytes (`memory`); left out where none is meant. */
+  /**
+   * One sample per this many nanoseconds of CPU time (`cpu`) or bytes (`memory`); undefined if not sampled
+   * periodically.
+   */
   readonly period?: number
   readonly samples: readonly Sample[]
 }

@@ -1,59 +1,62 @@
 import type { Operation, StreamConnection, StreamDecoder } from './stream.ts'
 
 /**
- * An application protocol. Pure and synchronous, never throws, keeps no reference to what it is given, and allocates
+ * An application protocol. Pure and synchronous; never throws, keeps no reference to its arguments, and allocates
  * nothing per call once its caches are warm.
  */
 export interface Protocol {
-  /** Also its file, and what the kernel side calls it (`svc_protocol`). */
+  /** Also the name of its file, and of its `svc_protocol` on the kernel side. */
   readonly name: string
-  /** Where only bytes are known: a reader of one connection, which fills the calls of its operations. */
+  /** For connections captured as bytes: a decoder of one connection, which fills the calls of its operations. */
   open(connection: StreamConnection): StreamDecoder
   /**
-   * Where there are no bytes to read: fills the call (which the caller cleared) of an operation that the kernel side
-   * framed or only counted. Left out: it passes on bytes and nothing else. False: not this protocol, or too few bytes.
+   * For operations that the kernel side framed or only counted: fills the call, which the caller cleared. Undefined:
+   * the protocol is captured only as bytes. False: not this protocol, or too few bytes.
    */
   fillCall?(operation: Operation): boolean
 }
 
-/** Names the route (a path of few values, `http.route`) that a path belongs to; '' when it has none. */
+/** The route (`http.route`, a path with few distinct values) of a path; '' if it has none. */
 export type RouteOf = (operation: Operation, path: string) => string
 
-/** What a protocol is given when it is made. */
+/** Options for creating a protocol. */
 export interface ProtocolOptions {
   readonly route: RouteOf
-  /** Of each HTTP/1 request's head that is kept for its span (`capture_bytes`). Left out: all that there is room for. */
+  /** Bytes kept of each HTTP/1 request head for its span (`capture_bytes`). Undefined: as many as there is room for. */
   readonly captureBytes?: number
   /** Replaces the HTTP methods that count as known (OTEL_INSTRUMENTATION_HTTP_KNOWN_METHODS). */
   readonly knownMethods?: readonly string[]
 }
 
 /**
- * What a protocol is recognised by, the surest first. It is the order in which protocols are looked for; those of the same
- * sign are in the order of their list. `preface`: a text that nothing else begins with. `command`: a word and its syntax.
- * `message`: a length, a type and contents that fit each other. `numbers`: a few small numbers. `port`: the custom of a
- * port, and the bytes do not contradict.
+ * How a protocol is detected, most reliable first. Protocols are tried in this order; those with the same sign in the
+ * order of their list. `preface`: a text that no other protocol begins with. `command`: a word and its syntax.
+ * `message`: a length, a type and contents that are consistent. `numbers`: a few small numbers. `port`: a well-known
+ * port, and bytes that do not contradict it.
  */
 export const confidences = ['preface', 'command', 'message', 'numbers', 'port'] as const
 export type Confidence = (typeof confidences)[number]
 
 /** An entry of the list of protocols. */
 export interface ProtocolUnit {
-  /** Also its file, the kernel side's file below bpf/include/protocol, and part of that one's `opens_<name>`. */
+  /**
+   * Also the name of its file, of the kernel side's file below bpf/include/protocol, and the suffix of its
+   * `opens_<name>`.
+   */
   readonly name: string
-  /** As people write it; the key's description is made of it. */
+  /** Display name, used in the key's description. */
   readonly title: string
   readonly summary: string
-  /** The key below `agent.ebpf.network` that switches it. Several may share one. */
+  /** The key below `agent.ebpf.network` that enables it. Several protocols may share one. */
   readonly key: string
-  /** Undefined: the kernel recognises it as it frames it, behind all others (`http1`). */
+  /** Undefined: the kernel detects it while framing it, after all others (`http1`). */
   readonly confidence?: Confidence
   /**
-   * Above the budget of spans the kernel counts a turn of each side as one call: this protocol answers before it is asked
-   * again, as a rule.
+   * Above the span budget the kernel counts one turn of each side as one call: this protocol normally responds before
+   * the next request.
    */
   readonly counted?: true
-  /** What whoever is asked in it is by that; undefined: that does not tell. */
+  /** Kind of the peer; undefined if the protocol does not reveal it. */
   readonly peerKind?: 'store' | 'broker' | 'resolver'
   create(options: ProtocolOptions): Protocol
 }

@@ -1,24 +1,24 @@
 import type { Resource } from './resource.ts'
 
 /**
- * One request, with those of its sides that were seen on this host. Reused: nothing of it may be kept after the call
- * that it is passed to.
+ * One request, with those of its sides that were seen on this host. Reused: valid only during the call that receives
+ * it.
  */
 export interface RequestEdge {
-  /** Who asked and who was asked: of a side that was not seen, its address. */
+  /** Caller and callee: a resource, or the address of a side that was not seen. */
   readonly client: Resource | string
   readonly server: Resource | string
-  /** What was spoken: `http` of any version, `grpc`, else the name of its protocol. */
+  /** `http` for any version, `grpc`, otherwise the protocol's name. */
   readonly protocol: string
   readonly failed: boolean
-  /** Nanoseconds; below zero: that side was not seen. */
+  /** Nanoseconds; negative: that side was not seen. */
   readonly clientNs: number
   readonly serverNs: number
-  /** The sides' own addresses; empty: that side was not seen. */
+  /** The sides' own addresses; '': that side was not seen. */
   readonly clientAddress: string
   readonly serverAddress: string
-  /** Where it was asked. */
+  /** The port that it was sent to. */
   readonly serverPort: number
-  /** It asks for health or metrics and nothing else. Found when it is read. */
+  /** A request for health or metrics only. Computed when read. */
   readonly probe: boolean
 }

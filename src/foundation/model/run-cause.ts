@@ -1,4 +1,4 @@
-/** Why a run ended. `stopped` is what it was asked to do; all others are faults, but for a host that was restarted. */
+/** Why a run ended. `stopped` is a requested stop; all others are faults, except a restart of the host. */
 export const runCauses = [
   'stopped',
   'host_restarted',

@@ -1,11 +1,11 @@
-// Events of security, as log records: a library for those who find such events. The agent itself makes none.
+// Security events as log records: a library for detectors. The agent itself emits none.
 
 import type { AttributeValue } from './attributes.ts'
 import type { LogRecord } from './log.ts'
 
 type Kind = 'string' | 'strings' | 'integer' | 'boolean'
 
-/** `required`: without these it tells nothing. The others are set where they are known. */
+/** `required`: mandatory attributes. The others are set if known. */
 interface EventType {
   readonly severities: readonly Severity[]
   readonly attributes: Readonly<Record<string, Kind>>
@@ -20,7 +20,7 @@ export const securitySeverities = {
 } as const
 type Severity = keyof typeof securitySeverities
 
-/** Values of `security.event_type`, with the severities that each may have and the attributes of its own. */
+/** Values of `security.event_type`, with their allowed severities and specific attributes. */
 export const securityEventTypes = {
   process_exec: {
     severities: ['info', 'warning'],
@@ -99,7 +99,7 @@ export const securityEventTypes = {
 
 export type SecurityEventType = keyof typeof securityEventTypes
 
-/** System calls whose use such events tell of. */
+/** System calls that such events cover. */
 export const auditedSyscalls: readonly string[] = [
   'execve',
   'execveat',
@@ -112,7 +112,7 @@ export const auditedSyscalls: readonly string[] = [
   'setns',
 ]
 
-/** Counters of such events, without the namespace of the agent's metrics. */
+/** Counters of such events, without the agent's metric namespace. */
 export const securityMetrics = [
   { name: 'security_events_total', help: 'Security events.', labels: ['event_type', 'severity'] },
   { name: 'file_integrity_violations_total', help: 'File integrity violations.', labels: ['path'] },
@@ -138,15 +138,15 @@ export interface SecurityEvent<T extends SecurityEventType = SecurityEventType> 
   readonly severity: Table[T]['severities'][number]
   /** Microseconds since the Unix epoch. */
   readonly timeUs: number
-  /** What happened, in words. */
+  /** What happened, for people. */
   readonly body: string
   readonly attributes: Partial<AllOf<T>> & Pick<AllOf<T>, RequiredOf<T>>
-  /** 32 and 16 hexadecimal digits in lower case, of the span in which it happened. */
+  /** 32 and 16 lower-case hexadecimal digits of the enclosing span. */
   readonly traceId?: string | undefined
   readonly spanId?: string | undefined
 }
 
-/** Fills a record, whose former contents are replaced. Throws a `TypeError` that names all that the event lacks. */
+/** Fills a record, replacing its previous contents. Throws a `TypeError` that lists all faults of the event. */
 export function fillSecurityRecord<T extends SecurityEventType>(
   event: SecurityEvent<T>,
   record: LogRecord,
@@ -180,9 +180,9 @@ export function fillSecurityRecord<T extends SecurityEventType>(
   if (spanId !== undefined) attributes.add('span_id', spanId)
 }
 
-/** What is wrong with an event, from whatever source, each fault in a few words; none: `fillSecurityRecord` takes it. */
+/** Lists the faults of an event from any source, in a few words each; empty: `fillSecurityRecord` accepts it. */
 export function securityEventFaults(event: SecurityEvent): string[] {
-  // An event may come from where types are not checked.
+  // The event may come from untyped code.
   const given: { readonly [K in keyof SecurityEvent]: unknown } = event
   const { type, severity, timeUs, body, attributes, traceId, spanId } = given
   if (typeof type !== 'string' || !Object.hasOwn(securityEventTypes, type))
@@ -212,13 +212,13 @@ function addAttributeFaults(
   for (const key of required) if (given[key] === undefined) faults.push(`${key} is missing`)
   for (const key of Object.keys(given)) {
     if (!Object.hasOwn(attributes, key)) faults.push(`${key} is not an attribute of this event`)
-    else if (given[key] !== undefined && !fits[attributes[key]!](given[key]))
+    else if (given[key] !== undefined && !matchesKind[attributes[key]!](given[key]))
       faults.push(`${key} must be ${kindNames[attributes[key]!]}`)
   }
 }
 
-/** Numbers are those of processes and users. */
-const fits: Readonly<Record<Kind, (value: unknown) => boolean>> = {
+/** Numbers are process and user ids. */
+const matchesKind: Readonly<Record<Kind, (value: unknown) => boolean>> = {
   string: value => typeof value === 'string',
   strings: value => Array.isArray(value) && value.every(part => typeof part === 'string'),
   integer: value => Number.isSafeInteger(value) && (value as number) >= 0,

@@ -3,7 +3,7 @@ import type { Signal } from './signal.ts'
 export interface SignalType {
   readonly type: string
   readonly signals: readonly Signal[]
-  /** What such items tell of, without a full stop. */
+  /** Describes such items, without a full stop. */
   readonly means: string
 }
 
@@ -11,7 +11,7 @@ function calls<const T extends string>(type: T, means: string) {
   return { type, signals: ['traces', 'metrics'], means } as const
 }
 
-/** What collected items tell of, by the label `signal_type` of `svc_*_collected_total`. */
+/** Types of collected items: the label `signal_type` of `svc_*_collected_total`. */
 export const signalTypes = [
   calls('http', 'HTTP requests'),
   calls('grpc', 'gRPC calls'),
@@ -52,5 +52,4 @@ export const signalTypes = [
   },
 ] as const satisfies readonly SignalType[]
 
-/** One of them. */
 export type SignalTypeName = (typeof signalTypes)[number]['type']

@@ -9,8 +9,8 @@ export const StatusCode = { unset: 0, error: 2 } as const
 export type StatusCode = (typeof StatusCode)[keyof typeof StatusCode]
 
 /**
- * One span. The tracer fills one instance again and again, so whoever keeps a span copies it.
- * Times are microseconds since the Unix epoch; a double holds them to a quarter of a microsecond.
+ * One span. The tracer reuses one instance, so copy a span to keep it. Times are microseconds since the Unix epoch; a
+ * double stores them to a quarter of a microsecond.
  */
 export class Span {
   readonly traceId: Uint8Array = new Uint8Array(16)
@@ -27,6 +27,6 @@ export class Span {
   status: StatusCode = StatusCode.unset
   statusMessage = ''
   readonly attributes = new Attributes()
-  /** Attributes that it had and that a bound took. Who fills a span again sets it, too. */
+  /** Attributes that a limit removed. Code that refills a span must set it too. */
   droppedAttributes = 0
 }

@@ -2,18 +2,18 @@ import type { ByteFlow, FlowReader } from '../lib/byte-flow.ts'
 import { Call } from './call.ts'
 import { CapturedHead, Connection } from './connection.ts'
 
-/** The bytes of one call on a connection (a part of them, where there were many). Reused: nothing of it may be kept. */
+/** The bytes of one call on a connection, or part of them if there are many. Reused: do not keep it. */
 export class Segment {
-  /** `bytes[start, end)`: the first bytes of the part; behind them `length - (end - start)` bytes were not captured. */
+  /** `bytes[start, end)`: the captured bytes of the part; `length - (end - start)` bytes were not captured. */
   bytes: Buffer = Buffer.alloc(0)
   start = 0
   end = 0
   length = 0
-  /** Of the bytes that were captured, so many are the last of the part and not those behind the first. */
+  /** How many of the captured bytes are from the end of the part instead of following the first ones. */
   tail = 0
-  /** Names the connection on this host for as long as it is there (socket cookie). */
+  /** Identifies the connection on this host while it exists (socket cookie). */
   connection = 0
-  /** As the kernel side recognised it: name of a protocol. */
+  /** Name of the protocol that the kernel side recognised. */
   protocol = ''
   /** This side is the server. */
   server = false
@@ -25,17 +25,17 @@ export class Segment {
   errno = 0
   /** The bytes were inside TLS. */
   tls = false
-  /** The thread waits in such calls: the socket is not in non-blocking mode. */
+  /** The socket is in blocking mode, so the thread waits in such calls. */
   blocking = false
-  /** Nanoseconds of the monotonic clock: the call's end. */
+  /** End of the call: nanoseconds of the monotonic clock. */
   timeNs = 0
-  /** Bytes of the direction before this part, modulo 2^32. */
+  /** Bytes in this direction before this part, modulo 2^32. */
   position = 0
-  /** Of those, the ones before this call found no buffer of the kernel side to be read into. */
+  /** Bytes right before this call were lost for lack of a kernel-side buffer. */
   missed = false
-  /** TCP sequence number of the first byte; 0 where it is not known. */
+  /** TCP sequence number of the first byte; 0 if unknown. */
   sequence = 0
-  /** The number of the request that the thread was sampled at work on and begins to answer; 0: none. */
+  /** Number of the request that the thread was sampled serving, and now begins to answer; 0: none. */
   served = 0
   pid = 0
   tid = 0
@@ -47,13 +47,13 @@ export class Segment {
   peerPort = 0
 }
 
-/** A place in a trace, as a request carries it. */
+/** The trace context of a request. */
 export class TraceContext {
-  /** W3C trace flags; -1: there is no context. */
+  /** W3C trace flags; -1: no context. */
   flags = -1
-  /** `tracestate` as it came. */
+  /** `tracestate`, verbatim. */
   state = ''
-  // Most requests carry none: the arrays are made for the first one that does.
+  // Most requests have none: the arrays are allocated on first use.
   #traceId: Uint8Array | undefined
   #spanId: Uint8Array | undefined
 
@@ -77,58 +77,61 @@ const noConnection = new Connection()
 const noHead = new CapturedHead()
 
 /**
- * A request and its response, from its first byte to its end: what the capture or the decoder of its connection knows,
- * and the call that its protocol makes of it. Instances are used again, so nothing of one may be kept.
+ * A request and its response: the fields that the capture or the decoder fills, and the call that the protocol derives
+ * from it. Instances are reused: do not keep one.
  */
 export class Operation {
   connection: Connection
   readonly call: Call = new Call()
-  /** What the request said of its place in a trace. */
+  /** Trace context in the request. */
   readonly context: TraceContext = new TraceContext()
-  /** Empty where a decoder reads the bytes. */
+  /** Empty if a decoder reads the bytes. */
   readonly head: CapturedHead
-  /** Nanoseconds of the monotonic clock: calls that moved the request's first byte, the response's first and last. */
+  /**
+   * Nanoseconds of the monotonic clock: the calls that moved the request's first byte, and the response's first and
+   * last.
+   */
   startNs = 0
   /** 0: no byte of a response was seen. */
   responseNs = 0
   endNs = 0
-  /** As far as they are counted. Of HTTP, of head and body, and of the bodies alone. */
+  /** Sizes, if counted. For HTTP: head and body, then the bodies alone. */
   requestBytes = 0
   responseBytes = 0
   requestBodyBytes = 0
   responseBodyBytes = 0
-  /** Of HTTP; 0 where there is none. */
+  /** HTTP status; 0 if there is none. */
   status = 0
   /** The connection ended before the response was complete. */
   aborted = false
-  /** errno that ended it (for example 104, ECONNRESET), 0 for none. */
+  /** errno that ended the connection (for example 104, ECONNRESET), 0 for none. */
   errno = 0
   /**
-   * TCP sequence number of the request's first byte, 0 where it is not known: with the connection's ports it names this
-   * operation, the same on both of its sides.
+   * TCP sequence number of the request's first byte, 0 if unknown: with the connection's ports it identifies this
+   * operation, and is the same on both sides.
    */
   sequence = 0
   /** The thread that moved the request's first byte. */
   tid = 0
-  /** That thread waits in its calls: the socket is not in non-blocking mode. */
+  /** The socket is in blocking mode, so that thread waits in its calls. */
   blocking = false
-  /** The thread that received it was sampled at work on it, and has answered it. */
+  /** The thread that received it was sampled serving it, and has answered it. */
   sampled = false
-  /** In use, and not in the pool. */
+  /** In use, not in the pool. */
   taken = false
-  /** For the tracer: the operation's place in a trace. */
+  /** For the tracer: the operation's position in a trace. */
   traceRequest: object | undefined = undefined
   /** For the decoder: its stream or correlation number. */
   id = 0
-  /** For the decoder: those beside it in a table of requests in flight. */
+  /** For the decoder: neighbours in a table of requests in flight. */
   older: Operation | undefined = undefined
   newer: Operation | undefined = undefined
   chain: Operation | undefined = undefined
-  /** For the decoder: what else it has to remember. */
+  /** For the decoder: any further state. */
   mark = 0
-  /** From the decoder: bytes that it keeps for this operation elsewhere. */
+  /** Set by the decoder: bytes that it stores elsewhere for this operation. */
   kept = 0
-  /** For the pool: what it was counted as holding. */
+  /** For the pool: the size that it was counted with. */
   bytes = 0
 
   /** `head`: for operations that the kernel side frames. */
@@ -137,7 +140,6 @@ export class Operation {
     this.head = head
   }
 
-  /** Exact, from the kernel's monotonic clock. */
   get durationNs(): number {
     return Math.max(0, this.endNs - this.startNs)
   }
@@ -147,10 +149,10 @@ export class Operation {
 export interface StreamConnection {
   /** This side is the server. */
   readonly server: boolean
-  /** What came before is not known: the connection is older than its observation. */
+  /** The connection is older than its observation, so earlier bytes are unknown. */
   readonly joined: boolean
   readonly tls: boolean
-  /** Text without brackets; ports in host order. `server…`: the end that serves, whichever side that is. */
+  /** Text without brackets; ports in host order. `server…`: the server's end, whether local or remote. */
   readonly serverAddress: string
   readonly serverPort: number
   readonly clientAddress: string
@@ -158,41 +160,44 @@ export interface StreamConnection {
   /** The other end of this side. */
   readonly peerAddress: string
   readonly peerPort: number
-  /** errno that ended the connection, 0 for none or not yet. */
+  /** errno that ended the connection, 0 for none or still open. */
   readonly errno: number
-  /** It goes on, and nobody looks at it any more: what has no answer is to be released as it is. */
+  /** The connection continues but is no longer observed: release unanswered operations. */
   readonly leaving: boolean
   /**
-   * A request begins at `flow.at`: an operation with a cleared call and this time. Undefined: there is no room, which is
-   * counted; its answer is then to be passed over.
+   * A request begins at `flow.at`: returns an operation with a cleared call and that time. Undefined: no room, which is
+   * counted; the decoder must skip its response.
    */
   begin(flow: ByteFlow): Operation | undefined
-  /** The operation, or what is kept for it, may hold more bytes than when it began or was last told of as `asked`. */
+  /** The operation, or the decoder's state for it, may have grown since `begin` or the last `asked`. */
   weigh(operation: Operation): void
-  /** The request is known: its name, its attributes, its context. Calls to others may come to be its children now. */
+  /**
+   * The request is complete: its name, attributes and context are known. From now on, outgoing calls may become its
+   * children.
+   */
   asked(operation: Operation): void
-  /** It is done, and the operation is no longer the decoder's. `endNs` 0 becomes the newest byte's time. */
+  /** The operation ended, and the decoder gives it up. `endNs` 0 becomes the newest byte's time. */
   end(operation: Operation): void
-  /** What became of it can no longer be told: counted, and the operation is no longer the decoder's. */
+  /** The operation's outcome cannot be determined: it is counted, and the decoder gives it up. */
   abandon(operation: Operation): void
-  /** It was no operation after all: given back without a trace. */
+  /** It turned out not to be an operation: returned to the pool without a span. */
   release(operation: Operation): void
-  /** The connection does not speak this protocol: nothing of it is looked at from now on. */
+  /** The connection does not speak this protocol: its bytes are ignored from now on. */
   refuse(): void
 }
 
 /**
- * Reads the two directions of one connection. Never throws, and allocates nothing per message once its caches are warm.
- * What it keeps is bounded, whatever comes.
+ * Decodes both directions of one connection. Never throws, and allocates nothing per message once its caches are warm.
+ * Its state is bounded for any input.
  */
 export interface StreamDecoder extends FlowReader {
-  /** Bytes that it keeps beside operations and a fixed part. Constant time: it is asked after each call. */
+  /** Bytes that it holds besides operations and a fixed part. Constant time: read after each call. */
   readonly bytes: number
-  /** The connection ended: each operation that is under way is to be ended or abandoned. */
+  /** The connection ended: end or abandon every operation in flight. */
   close(): void
   /**
-   * The same for `most` of them, where there may be many and each takes its time; true: there are more. Nothing else is
-   * asked of the decoder from then on.
+   * The same for at most `most` operations, if there may be many and each takes time; true: more remain. No other
+   * method is called afterwards.
    */
   closeSome?(most: number): boolean
 }

@@ -1,41 +1,41 @@
 import type { Profile } from './profile.ts'
 
-/** Forms in which a taken profile is handed out. */
+/** Output formats of a taken profile. */
 export const profileFormats = ['pprof', 'folded', 'svg', 'json'] as const
 export type ProfileFormat = (typeof profileFormats)[number]
 
-/** Kinds of profiles that can be asked for. */
+/** Kinds of profiles that can be requested. */
 export const profileKindNames = ['cpu', 'memory', 'off_cpu'] as const satisfies Profile['kind'][]
 
-/** A recording that somebody wants now. Without `pid` and `service` it is of the whole host. */
+/** A requested recording. Without `pid` and `service` it covers the whole host. */
 export interface ProfileRequest {
   readonly kind: Profile['kind']
   /** 1 to 60. */
   readonly seconds: number
   readonly pid?: number
   readonly service?: string
-  /** Of `cpu`: Hz, 1 to 999; left out: 99. */
+  /** For `cpu`: Hz, 1 to 999; default 99. */
   readonly rate?: number
   /** Ends the recording, which then rejects with the signal's reason. */
   readonly signal: AbortSignal
 }
 
-/** The processes of one executable and service, and what they were seen in. */
+/** The processes of one executable and service, with their samples. */
 export interface ProfiledGroup {
   readonly service: string
-  /** '' where it could not be read. */
+  /** '' if unreadable. */
   readonly executable: string
   readonly pids: readonly number[]
   readonly profile: Profile
 }
 
-/** What a recording saw; without groups that was nothing. */
+/** The result of a recording; without groups there were no samples. */
 export interface TakenProfile {
   readonly groups: readonly ProfiledGroup[]
-  /** CPU time of the whole host meanwhile, all CPUs together. */
+  /** CPU time of the whole host during the recording, summed over all CPUs. */
   readonly busyNs: number
   readonly idleNs: number
-  /** Samples that are missing, of all processes. */
+  /** Samples lost in all processes. */
   readonly lostSamples: number
 }
 
@@ -43,10 +43,10 @@ export interface TakenProfile {
 export interface ProfileRefusal {
   /** One sentence. */
   readonly refused: string
-  /** What to do about it; '' where nothing is known. */
+  /** What to do about it; '' if unknown. */
   readonly hint: string
-  /** `busy`: another one is under way; `off`: it cannot be taken here; `no_target`: no such process or service. */
+  /** `busy`: another one is running; `off`: not possible on this host; `no_target`: no such process or service. */
   readonly cause: 'busy' | 'off' | 'no_target'
-  /** With `no_target`: services that there are. */
+  /** With `no_target`: the existing services. */
   readonly services?: readonly string[]
 }

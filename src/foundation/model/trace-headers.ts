@@ -6,9 +6,8 @@ import type { TraceContext } from './stream.ts'
 import { parseTraceparent } from './traceparent.ts'
 
 /**
- * Reads what the captured head of an HTTP/1 request, `bytes[start, end)`, says of its place in a trace: W3C Trace Context
- * level 2, or else B3. Sets `context` anew; its flags are -1 where there is nothing valid. A line that was cut off does
- * not count.
+ * Reads the trace context from the captured head of an HTTP/1 request, `bytes[start, end)`: W3C Trace Context level 2,
+ * otherwise B3. Overwrites `context`; its flags are -1 if there is no valid one. Ignores a truncated line.
  */
 export function readTraceHeaders(bytes: Buffer, start: number, end: number, context: TraceContext): void {
   fields.clear()
@@ -23,7 +22,7 @@ export function readTraceHeaders(bytes: Buffer, start: number, end: number, cont
   fields.settle(bytes, context)
 }
 
-/** The headers of a request that tell its place in a trace, as ranges of one buffer. Reused. */
+/** The trace headers of a request, as ranges of one buffer. Reused. */
 export class TraceFields {
   readonly traceparent = new ByteRange()
   readonly b3 = new ByteRange()
@@ -31,7 +30,7 @@ export class TraceFields {
   readonly b3SpanId = new ByteRange()
   readonly b3Sampled = new ByteRange()
   readonly b3Flags = new ByteRange()
-  /** `tracestate` may stand there more than once: what they say together. */
+  /** `tracestate` may occur more than once: the combined list. */
   readonly #state = Buffer.alloc(maxStateBytes)
   #stateLength = 0
   #stateFull = false
@@ -47,7 +46,7 @@ export class TraceFields {
     this.#stateFull = false
   }
 
-  /** Adds the value of a `tracestate` header. Members that find no room are left out, the last ones first (§3.3.1.5). */
+  /** Adds the value of a `tracestate` header. Members above the limit are dropped, last ones first (§3.3.1.5). */
   addState(bytes: Uint8Array, start: number, end: number): void {
     if (end <= start || this.#stateFull) return
     const state = this.#state
@@ -63,7 +62,7 @@ export class TraceFields {
     this.#stateLength = length
   }
 
-  /** Says in `context` what the fields, ranges of `bytes`, come to. */
+  /** Writes the resulting context of the fields, ranges of `bytes`, to `context`. */
   settle(bytes: Uint8Array, context: TraceContext): void {
     context.clear()
     const { traceparent, b3, b3TraceId, b3SpanId } = this
@@ -81,7 +80,7 @@ export class TraceFields {
   }
 }
 
-/** What W3C asks to be passed on at least; more is cut off between two members. */
+/** The minimum that W3C requires to be propagated; longer values are cut between two members. */
 const maxStateBytes = 512
 const maxStateMembers = 32
 const maxStateKey = 256
@@ -107,7 +106,7 @@ function lineEnd(bytes: Uint8Array, start: number, end: number): number {
   return stop
 }
 
-/** Takes note of `bytes[start, end)`, a line without its line feed. Of a field that comes twice the first counts. */
+/** Records `bytes[start, end)`, a line without its line feed. The first of duplicate fields counts. */
 function takeLine(bytes: Buffer, start: number, end: number): void {
   let sign = start
   while (sign < end && bytes[sign] !== colon) sign++
@@ -139,7 +138,7 @@ function fieldNamed(bytes: Buffer): ByteRange | undefined {
   }
 }
 
-/** A list of `key=value` as §3.3.1 of Trace Context has it; empty members are allowed, an empty list says nothing. */
+/** A list of `key=value` per §3.3.1 of Trace Context; empty members are allowed, an empty list is not valid. */
 function isState(bytes: Uint8Array, length: number): boolean {
   let members = 0
   for (let from = 0; from < length; ) {
@@ -161,7 +160,7 @@ function isState(bytes: Uint8Array, length: number): boolean {
 function isMember(bytes: Uint8Array, start: number, end: number): boolean {
   let sign = start
   while (sign < end && keyBytes[bytes[sign]!] !== 0) sign++
-  // A key begins with a letter; level 2 allows a digit, too.
+  // A key begins with a letter; level 2 also allows a digit.
   if (keyBytes[bytes[start]!] !== 1 || sign - start > maxStateKey || bytes[sign] !== equalsSign) return false
   if (sign + 1 >= end || end - sign - 1 > maxStateValue) return false
   for (let at = sign + 1; at < end; at++) {
@@ -171,7 +170,7 @@ function isMember(bytes: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
-/** 1 for what a key may begin with, 2 for what it may have further. */
+/** 1 for bytes that may begin a key, 2 for those allowed after the first. */
 const keyBytes = new Uint8Array(256)
 for (const byte of Buffer.from('abcdefghijklmnopqrstuvwxyz0123456789')) keyBytes[byte] = 1
 for (const byte of Buffer.from('_-*/@')) keyBytes[byte] = 2

@@ -1,9 +1,9 @@
 import { isBlank } from '../lib/byte-range.ts'
 
 /**
- * Reads the value of a `traceparent` header (W3C Trace Context level 2, §3.2) and writes the two ids to the given
- * arrays. Returns the trace flags that the level defines (1: sampled, 2: random trace id), or -1 and leaves the arrays
- * alone when the value is not valid. Blanks around it are allowed.
+ * Parses a `traceparent` header (W3C Trace Context level 2, §3.2) into the two id arrays. Returns the trace flags that
+ * the level defines (1: sampled, 2: random trace id), or -1 and leaves the arrays unchanged if the value is invalid.
+ * Surrounding blanks are allowed.
  */
 export function parseTraceparent(
   bytes: Uint8Array,
@@ -20,7 +20,7 @@ export function parseTraceparent(
   if (length < 55) return -1
   const version = hexByte(bytes, from)
   if (version < 0 || version === 0xff) return -1
-  // A later version may only add fields behind a further dash (§3.2.4 of the level 2 draft, "versioning").
+  // Later versions may only add fields after another dash (§3.2.4 of the level 2 draft, "versioning").
   if (length > 55 && (version === 0 || bytes[from + 55] !== dash)) return -1
   if (bytes[from + 2] !== dash || bytes[from + 35] !== dash || bytes[from + 52] !== dash) return -1
   if (!isId(bytes, from + 3, 16) || !isId(bytes, from + 36, 8)) return -1
@@ -33,11 +33,11 @@ export function parseTraceparent(
 
 const dash = 0x2d
 
-/** Lower-case hexadecimal digits only: the specification refuses the others. */
+/** Lower-case hexadecimal digits only, as the specification requires. */
 const hexDigits = new Int8Array(256).fill(-1)
 for (let i = 0; i < 16; i++) hexDigits['0123456789abcdef'.charCodeAt(i)] = i
 
-/** The byte that two digits stand for, or a negative number. */
+/** The byte of two hexadecimal digits, or a negative number. */
 function hexByte(bytes: Uint8Array, at: number): number {
   const high = hexDigits[bytes[at]!]!
   const low = hexDigits[bytes[at + 1]!]!

@@ -1,8 +1,8 @@
-// How a caller's frame is found from a callee's, as rules by place in a file. The kernel side reads the same numbers.
+// Unwinding rules by offset in a file: how to find the caller's frame. The kernel side uses the same numbers.
 
-/** How the canonical frame address (CFA) is found; the return address stands 8 bytes below it. */
+/** How to compute the canonical frame address (CFA); the return address is 8 bytes below it. */
 export const cfaRule = {
-  /** Nothing is known: a frame pointer is tried. */
+  /** No rule: try the frame pointer. */
   none: 0,
   /** rbp + cfaOffset */
   rbp: 1,
@@ -14,24 +14,24 @@ export const cfaRule = {
   derefRbp: 4,
   /** The outermost function. */
   stop: 5,
-  /** What this version cannot follow. */
+  /** Not supported by this version. */
   unsupported: 6,
-  /** A signal's frame: the registers stand in its ucontext_t. */
+  /** A signal frame: the registers are in its ucontext_t. */
   signal: 7,
-  /** As derefRbp, of rsp. */
+  /** Like derefRbp, with rsp. */
   derefRsp: 8,
-  /** rbp holds a frame pointer for sure. */
+  /** rbp is certainly a frame pointer. */
   framePointer: 9,
 } as const
 
-/** What became of the caller's rbp. */
+/** Where to find the caller's rbp. */
 export const rbpRule = {
   kept: 0,
-  /** It stands at CFA + rbpOffset. */
+  /** At CFA + rbpOffset. */
   saved: 1,
-  /** It is lost. */
+  /** Lost. */
   undefined: 2,
-  /** It stands at rbp + rbpOffset: functions that align the stack, and keep its old place elsewhere. */
+  /** At rbp + rbpOffset: functions that align the stack, and save its old value elsewhere. */
   atRbp: 3,
 } as const
 
@@ -41,14 +41,14 @@ export const ruleBytes = 8
 /** Code pages of a table: 64 KiB of the file. */
 export const pageBits = 16
 
-/** The rules of one file. Offsets are those in the file, so that nothing depends on where it is loaded. */
+/** The rules of one file. Offsets are file offsets, so they do not depend on the load address. */
 export interface UnwindTable {
-  /** In order: low 16 bits of where a rule begins to hold << 16 | index into `rules`. */
+  /** Sorted: low 16 bits of the offset at which a rule starts << 16 | index into `rules`. */
   readonly rows: Uint32Array
-  /** For each page of the file the first row that begins in it or behind it; one more at the end. */
+  /** For each page of the file, the first row that begins in it or later; plus one final entry. */
   readonly pages: Uint32Array
   /** `ruleBytes` each. */
   readonly rules: Uint8Array
-  /** Places that have the rule `unsupported`. */
+  /** Offsets with the rule `unsupported`. */
   readonly unsupported: number
 }

@@ -1,22 +1,22 @@
-// How much was allocated and how often garbage was collected, from what V8 says at each collection.
+// Allocations and garbage collections, from V8's statistics of each collection.
 
 import { GCProfiler, getHeapStatistics } from 'node:v8'
 
-/** V8 keeps a record of 4 kB for each collection until it is asked. */
+/** V8 keeps a record of 4 kB for each collection until it is read. */
 const drainEveryMs = 2000
 
 /** Figures in bytes, named as Go's `runtime.MemStats`. */
 export interface MemoryFigures {
-  /** Heap in use, and memory outside of it that JavaScript objects hold. */
+  /** Heap in use, and external memory held by JavaScript objects. */
   readonly Alloc: number
   /**
-   * At least so much was allocated since the process began: it never falls. Exact for the heap while watched; of
-   * memory outside, what comes and goes between two collections is not seen, nor is what goes while not watched.
+   * A lower bound of the bytes allocated since the process started: it never decreases. Exact for the heap while
+   * watched; misses external memory that is allocated and freed between two collections, or freed while not watched.
    */
   readonly TotalAlloc: number
   /** Resident set of the process. */
   readonly Sys: number
-  /** Collections while watched, those of the young generation included. */
+  /** Collections while watched, including minor ones. */
   readonly NumGC: number
 }
 

@@ -1,4 +1,4 @@
-// What this process waits for: timers, sockets, servers, requests. The counterpart of Go's goroutines.
+// Pending asynchronous work of this process: timers, sockets, servers, requests. The counterpart of Go's goroutines.
 
 import { type AsyncHook, createHook } from 'node:async_hooks'
 import { type CodePlace, codeFrames } from './code-frames.ts'
@@ -6,27 +6,27 @@ import { type Frame, named, type StackProfile } from './stack-profile.ts'
 
 const maxResources = 4000
 const maxFrames = 16
-/** A stack costs 20 to 40 µs: this bounds it to 1 % of a core, however many requests are served. */
+/** A stack costs 20 to 40 µs: this limits it to 1 % of a core, whatever the request rate. */
 const maxStacksPerSecond = 250
 
-/** Never shown: they end within the turn of the event loop that made them, and there are very many. */
+/** Not shown: they end within the turn of the event loop that created them, and there are very many. */
 const brief = new Set(['PROMISE', 'TickObject', 'Microtask'])
 
 interface Resource {
   readonly type: string
-  /** Only of timers: other kinds may end with their collection as garbage, which this would prevent. */
+  /** Only for timers: other kinds may end by garbage collection, which a reference would prevent. */
   readonly timer: NodeJS.Timeout | undefined
-  /** The stack that began it, innermost first. Empty beyond so many a second. */
+  /** The stack that created it, innermost first. Empty above the limit per second. */
   readonly places: readonly CodePlace[]
 }
 
-/** Watches resources from `start` to `stop`; those from before are counted without a stack. */
+/** Tracks resources from `start` to `stop`; earlier ones are counted without a stack. */
 export class AsyncWork {
   readonly #resources = new Map<number, Resource>()
   readonly #hook: AsyncHook | undefined
-  /** Resources that came when there was no room. */
+  /** Resources above the limit. */
   #missed = 0
-  /** Stacks taken since then, on the clock of `performance.now`. */
+  /** Start of the current second, on the clock of `performance.now`, and the stacks captured since. */
   #stacks = 0
   #sinceMs = 0
 
@@ -118,20 +118,20 @@ export class AsyncWork {
 
 const leavePromises = { trackPromises: false }
 
-/** A hook is to cost promises nothing. A runtime that does not know the option would watch every one of them. */
+/** The hook must not slow down promises. A runtime without this option would track all of them. */
 function canLeavePromises(): boolean {
   const wrong: object = { trackPromises: 'wrong' }
   try {
     createHook(wrong)
     return false
   } catch {
-    return true // refused for its type, so the option is known
+    return true // rejected for its type, so the option is known
   }
 }
 
 /**
- * The stack above the caller `below`, as plain data at once: one that V8 has not formatted yet holds every object on it,
- * and under load the garbage collector paid five times as much for that.
+ * The stack above the caller `below`, immediately as plain data: a stack that V8 has not formatted yet retains all
+ * objects on it, which made garbage collection under load five times as expensive.
  */
 function callers(below: (...args: never[]) => unknown): readonly CodePlace[] {
   const { stackTraceLimit, prepareStackTrace } = Error
@@ -142,7 +142,7 @@ function callers(below: (...args: never[]) => unknown): readonly CodePlace[] {
     Error.captureStackTrace(trace, below)
     return (trace.stack as CodePlace[]).filter(({ url }) => url !== 'node:internal/async_hooks')
   } catch {
-    return [] // no room on the stack, for one: an error in a hook would end the process
+    return [] // for example no room on the stack: an error in a hook would end the process
   } finally {
     Error.stackTraceLimit = stackTraceLimit
     Error.prepareStackTrace = prepareStackTrace
@@ -162,7 +162,7 @@ function codePlace(site: NodeJS.CallSite): CodePlace {
   return { ...place, functionStart: { lineNumber: line - 1, columnNumber: column - 1 } }
 }
 
-/** Hooks and `getActiveResourcesInfo` spell the same types in two ways. */
+/** Hooks and `getActiveResourcesInfo` use different names for the same types. */
 function sharedType(type: string): string {
   return type
     .toUpperCase()

@@ -1,4 +1,4 @@
-// From places in running code, as V8 names them, to frames with the names of the sources.
+// Converts places in running code, as reported by V8, to frames of the sources.
 
 import { readFileSync, statSync } from 'node:fs'
 import { type OriginalPlace, originalPlaces } from './source-map.ts'
@@ -8,20 +8,20 @@ import type { Frame } from './stack-profile.ts'
 export interface CodePlace {
   /** Empty for an anonymous function. */
   readonly functionName: string
-  /** File URL, path, `node:…`, or empty for what is not JavaScript. */
+  /** File URL, path, `node:…`, or empty for native code. */
   readonly url: string
   /** From 0; negative: unknown. */
   readonly lineNumber: number
   readonly columnNumber: number
-  /** Where its function begins, if that is not this place. */
+  /** Start of its function, if it differs from this place. */
   readonly functionStart?: { readonly lineNumber: number; readonly columnNumber: number }
 }
 
 const maxMapBytes = 16 * 1024 * 1024
 
 /**
- * A frame for each place, through the source map that lies beside its script (`FILE.map`). Without one, or where it
- * cannot be read, the frame shows the script.
+ * A frame for each place, through the source map beside its script (`FILE.map`). If there is none, or it is unreadable,
+ * the frame refers to the script.
  */
 export function codeFrames(places: readonly CodePlace[]): Frame[] {
   const frames = places.map(plainFrame)
@@ -46,13 +46,13 @@ export function codeFrames(places: readonly CodePlace[]): Frame[] {
         if (at) frames[index] = mappedFrame(places[index]!.functionName, at, start ?? at)
       }
     } catch {
-      // A map that is cut off or of another kind: the frames show the script instead.
+      // A truncated map, or one of another kind: the frames refer to the script instead.
     }
   }
   return frames
 }
 
-/** What of a path says something to others: from the project on. */
+/** The part of a path that is meaningful elsewhere: from the project's root. */
 export function projectPath(path: string): string {
   const plain = scriptPath(path)
   if (plain.startsWith('node:')) return plain
@@ -78,7 +78,7 @@ function plainFrame({ functionName, url, lineNumber, functionStart }: CodePlace)
   return { name: functionName || anonymous(file, start + 1), file, line: file === '' ? 0 : lineNumber + 1 }
 }
 
-/** The bundler tells functions of one name apart by a number at the end; the map has the name that it replaced. */
+/** The bundler appends numbers to duplicate function names; the map has the original name. */
 function mappedFrame(functionName: string, at: OriginalPlace, start: OriginalPlace): Frame {
   const file = projectPath(at.source)
   const own = start.names.find(
@@ -87,7 +87,7 @@ function mappedFrame(functionName: string, at: OriginalPlace, start: OriginalPla
   return { name: own ?? (functionName || anonymous(file, start.line + 1)), file, line: at.line + 1 }
 }
 
-/** Tables go by the name alone, so that an anonymous function has to say which one it is. */
+/** Tables group by name alone, so an anonymous function must be identified. */
 function anonymous(file: string, line: number): string {
   return file === '' ? '(anonymous)' : `(anonymous ${file}:${line})`
 }

@@ -1,4 +1,4 @@
-// What the main thread spends its time on, by V8's sampling profiler.
+// CPU profile of the main thread, from V8's sampling profiler.
 
 import type { Profiler } from 'node:inspector'
 import type { Session } from 'node:inspector/promises'
@@ -10,7 +10,7 @@ import { type Frame, named, type StackProfile, type StackSample } from './stack-
 /** 200 samples a second cost about 1 % of a core; V8's default of 1,000 costs 4 %. */
 const intervalUs = 5000
 
-/** Watches for so many seconds. Rejects with the signal's reason as soon as that aborts. */
+/** Records for a number of seconds. Rejects with the signal's reason as soon as it aborts. */
 export async function recordCpuProfile(seconds: number, signal: AbortSignal): Promise<StackProfile> {
   signal.throwIfAborted()
   const session = await inspectorSession()
@@ -21,7 +21,7 @@ export async function recordCpuProfile(seconds: number, signal: AbortSignal): Pr
     const { profile } = await session.post('Profiler.stop')
     return cpuProfile(profile, startMs)
   } finally {
-    session.disconnect() // stops V8's profiler too and frees what it holds
+    session.disconnect() // also stops V8's profiler and frees its memory
   }
 }
 
@@ -44,7 +44,7 @@ function cpuProfile(
       weights.set(id, weight)
     }
     weight.count++
-    weight.us += Math.max(0, timeDeltas[index] ?? 0) // V8 may take two samples in the wrong order
+    weight.us += Math.max(0, timeDeltas[index] ?? 0) // V8 may record two samples in the wrong order
   }
   const frames = codeFrames(nodes.map(({ callFrame }) => callFrame))
   const frameOf = new Map<number, Frame>()

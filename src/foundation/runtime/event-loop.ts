@@ -1,4 +1,4 @@
-// How long the turns of the event loop take: while one lasts, nothing else of the agent runs.
+// Duration of event loop turns: during a turn, nothing else of the agent runs.
 
 import { Histogram } from '../lib/registry.ts'
 
@@ -8,10 +8,10 @@ const bounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
 const parts = 6
 const partMs = 10_000
 
-/** Order of what the addon counts, before the buckets. */
+/** Order of the addon's figures before the buckets. */
 const [turnsAt, busyAt, longestAt, bucketsAt] = [0, 1, 2, 3]
 
-/** The addon's part. */
+/** Interface of the addon. */
 export interface TurnCounter {
   loopWatch(bounds: Float64Array, figures: Float64Array): void
 }
@@ -24,11 +24,11 @@ export interface LoopState {
   readonly longest_last_minute_ms: number
 }
 
-/** Counts the turns of this thread's event loop from now on, at no cost but two readings of a clock a turn. */
+/** Measures the turns of this thread's event loop from now on; costs only two clock readings per turn. */
 export class EventLoopWatch {
   readonly #figures = new Float64Array(bucketsAt + bounds.length + 1)
   readonly #histogram = new Histogram(bounds)
-  /** Longest turns of the last whole parts of a minute, in seconds. */
+  /** Longest turns of the last complete parts of a minute, in seconds. */
   readonly #recent: number[] = new Array(parts).fill(0)
   #longest = 0
   #part = 0
@@ -55,7 +55,7 @@ export class EventLoopWatch {
     }
   }
 
-  /** All turns in seconds, as of now. */
+  /** The durations of all turns so far, in seconds. */
   histogram(): Histogram {
     this.#histogram.counts.set(this.#figures.subarray(bucketsAt))
     this.#histogram.sum = this.#figures[busyAt]!
@@ -77,7 +77,7 @@ function milliseconds(seconds: number): number {
 
 let watch: EventLoopWatch | undefined
 
-/** The watch of this process; there is one, as there is one loop. */
+/** The watch of this process: a singleton, as there is one loop. */
 export function eventLoopWatch(native: TurnCounter): EventLoopWatch {
   watch ??= new EventLoopWatch(native)
   return watch

@@ -1,4 +1,4 @@
-// What holds the memory of this process, by V8's sampling heap profiler.
+// Heap profile of this process, from V8's sampling heap profiler.
 
 import type { HeapProfiler } from 'node:inspector'
 import type { Session } from 'node:inspector/promises'
@@ -6,21 +6,21 @@ import { type CodePlace, codeFrames } from './code-frames.ts'
 import { inspectorSession } from './inspector-session.ts'
 import { named, type StackProfile } from './stack-profile.ts'
 
-/** Bytes of allocation for one sample on average: V8's default. It costs 1 MB, and no more CPU than 16 times as much. */
+/** Average bytes of allocation per sample: V8's default. It costs 1 MB, and no more CPU than 16 times as much. */
 const intervalBytes = 32 * 1024
 
-/** V8's answer with what @types/node leaves out. */
+/** V8's response, with fields that @types/node lacks. */
 interface HeapNode extends HeapProfiler.SamplingHeapProfileNode {
   readonly id: number
   readonly children: HeapNode[]
 }
 interface SampledHeap {
   readonly head: HeapNode
-  /** One for each sampled object that lives. */
+  /** One for each sampled object that is alive. */
   readonly samples: readonly { readonly nodeId: number }[]
 }
 
-/** Watches allocations from `start` to `stop`; what was there before has no stack. */
+/** Samples allocations from `start` to `stop`; earlier ones have no stack. */
 export class HeapSampling {
   readonly #session: Session
 
@@ -28,7 +28,7 @@ export class HeapSampling {
     this.#session = session
   }
 
-  /** Throws where this runtime has no inspector. */
+  /** Throws if this runtime has no inspector. */
   static async start(): Promise<HeapSampling> {
     const session = await inspectorSession()
     try {
@@ -41,10 +41,10 @@ export class HeapSampling {
   }
 
   stop(): void {
-    this.#session.disconnect() // ends the sampling too and frees what it holds
+    this.#session.disconnect() // also ends the sampling and frees its memory
   }
 
-  /** What lives now: V8 collects its garbage first. */
+  /** Live objects: V8 collects garbage first. */
   async profile(): Promise<StackProfile> {
     const startMs = Date.now()
     const { profile } = await this.#session.post('HeapProfiler.getSamplingProfile')
@@ -61,7 +61,7 @@ function heapProfile(
   for (const { nodeId } of samples) counts.set(nodeId, (counts.get(nodeId) ?? 0) + 1)
 
   const places: CodePlace[] = []
-  const found: { stack: number[]; values: number[] }[] = [] // stacks of indices into `places`
+  const found: { stack: number[]; values: number[] }[] = [] // stacks of indexes into `places`
   const open: { node: HeapNode; callers: readonly number[] }[] = []
   for (const node of head.children) open.push({ node, callers: [] })
   for (let next = open.pop(); next; next = open.pop()) {

@@ -1,6 +1,6 @@
 import type { Session } from 'node:inspector/promises'
 
-/** Talks to V8 and Node.js in this very process; opens no port. The caller disconnects it. Throws where it is missing. */
+/** Connects to V8's inspector in this process; opens no port. The caller disconnects it. Throws if it is missing. */
 export async function inspectorSession(): Promise<Session> {
   const inspector =
     process.getBuiltinModule?.('node:inspector/promises') ?? (await import('node:inspector/promises'))

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { named, type StackProfile } from './stack-profile.ts'
 
-/** The threads that the kernel runs for this process, by name. */
+/** The OS threads of this process, by name. */
 export function osThreads(): StackProfile {
   const counts = new Map<string, number>()
   for (const id of readdirSync('/proc/self/task')) {
@@ -9,7 +9,7 @@ export function osThreads(): StackProfile {
       const name = readFileSync(`/proc/self/task/${id}/comm`, 'utf8').trim()
       counts.set(name, (counts.get(name) ?? 0) + 1)
     } catch {
-      // It ended since the listing.
+      // It exited after the listing.
     }
   }
   return {
@@ -23,7 +23,7 @@ export function osThreads(): StackProfile {
   }
 }
 
-/** A profile of what this runtime cannot have: threads that wait for each other. */
+/** An empty profile: JavaScript threads do not contend for locks. */
 export function noContention(name: string): StackProfile {
   return {
     name,

@@ -1,10 +1,10 @@
 import { encodePprof } from '../lib/pprof.ts'
 import type { StackProfile } from './stack-profile.ts'
 
-/** All code of this process is one program: its names are known here, and nowhere else. */
+/** All code of this process is one program, already symbolized. */
 const program = { path: 'svc', buildId: '', start: 0, limit: 0, offset: 0 }
 
-/** A profile of this process as `go tool pprof` reads it. */
+/** Encodes a profile of this process for `go tool pprof`. */
 export function stackProfileToPprof(profile: StackProfile): Promise<Buffer> {
   const { types, shown, period, comments, startMs, durationMs = 0 } = profile
   return encodePprof({

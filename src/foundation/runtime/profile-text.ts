@@ -1,10 +1,10 @@
-// A profile for reading: what `debug=1` shows.
+// Profiles as text, for `debug=1`.
 
 import { frameText, type StackProfile, type ValueType } from './stack-profile.ts'
 
 const rows = 100
 
-/** Which code the values belong to: `flat` spent in it, `cum` in it and in what it called. At most 100 rows. */
+/** Functions with their values: `flat` in the function itself, `cum` including its callees. At most 100 rows. */
 export function profileTable({
   name,
   types,
@@ -48,7 +48,7 @@ export function profileTable({
   return `${lines.join('\n')}\n`
 }
 
-/** Stacks one after another, those that count most first, as Go prints its goroutines. */
+/** One stack after another, highest counts first, as Go prints its goroutines. */
 export function stackList({ name, shown, samples, comments }: StackProfile): string {
   let total = 0
   for (const { values } of samples) total += values[shown]!

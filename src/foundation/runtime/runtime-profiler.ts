@@ -12,15 +12,15 @@ import type { StackProfile } from './stack-profile.ts'
 import { recordTrace } from './trace-file.ts'
 
 export interface ProfileRequest {
-  /** How long to watch, within the bounds of the kind; a kind without bounds ignores it. */
+  /** Duration, within the bounds of the kind; ignored by kinds without bounds. */
   readonly seconds: number
   /** 0: the file for tools. 1, 2: text. */
   readonly debug: 0 | 1 | 2
-  /** Ends a profile under way and frees what it holds. */
+  /** Aborts a running profile and frees its memory. */
   readonly signal: AbortSignal
 }
 
-/** Another profile that takes time is under way. */
+/** Another timed profile is running. */
 export class ProfilerBusy extends Error {
   constructor(kind: string, running: string) {
     super(
@@ -36,15 +36,15 @@ export interface RuntimeVars {
   readonly memstats: MemoryFigures
 }
 
-/** What runs while debug mode is on. */
+/** Recorders that run while debug mode is on. */
 interface Watch {
   readonly heap: Promise<HeapSampling>
   readonly asyncWork: AsyncWork
-  /** Aborts with the reason when debug mode goes off. */
+  /** Aborts with the reason when debug mode is turned off. */
   readonly end: AbortController
 }
 
-/** A profile before it is a file. */
+/** A profile before it is encoded as a file. */
 interface Recording {
   readonly contentType: string
   readonly extension: string
@@ -104,26 +104,26 @@ const kinds: readonly RecordedKind[] = [
   },
 ]
 
-/** The profiles that there are. */
+/** The available profiles. */
 export const profileKinds: readonly ProfileKind[] = kinds
 
 export class RuntimeProfiler {
   readonly #allocations = new AllocationWatch()
   #watch: Watch | undefined
-  /** The kind that is under way and takes time. */
+  /** The kind that is being recorded. */
   #recording: string | undefined
 
-  /** Debug mode goes on: what has to be watched is watched from here on. */
+  /** Debug mode is on: starts the recorders. */
   start(): void {
     if (this.#watch) return
     const heap = HeapSampling.start()
-    heap.catch(() => {}) // told to whoever asks for the profile
+    heap.catch(() => {}) // reported when the profile is requested
     this.#watch = { heap, asyncWork: new AsyncWork(), end: new AbortController() }
     this.#watch.asyncWork.start()
     this.#allocations.start()
   }
 
-  /** Debug mode goes off: ends a profile under way and frees everything. */
+  /** Debug mode is off: aborts a running profile and frees everything. */
   stop(): void {
     if (!this.#watch) return
     const { heap, asyncWork, end } = this.#watch
@@ -138,8 +138,8 @@ export class RuntimeProfiler {
   }
 
   /**
-   * Rejects with ProfilerBusy where another one is under way, with the signal's reason where that aborts, and with an
-   * Error where debug mode is off or the runtime cannot do it.
+   * Rejects with ProfilerBusy if another one is running, with the signal's reason if it aborts, and with an Error if
+   * debug mode is off or the runtime lacks support.
    */
   async take(kind: string, { seconds, debug, signal }: ProfileRequest): Promise<ProfileFile> {
     const wanted = kinds.find(({ name }) => name === kind)
@@ -171,7 +171,7 @@ export class RuntimeProfiler {
     }
   }
 
-  /** Of the process; `NumGC` and `TotalAlloc` see what happens while debug mode is on. */
+  /** Figures of the process; `NumGC` and `TotalAlloc` cover only the time in debug mode. */
   vars(): RuntimeVars {
     const cmdline = [process.execPath, ...process.execArgv, ...process.argv.slice(1)]
     return { cmdline, memstats: this.#allocations.figures() }

@@ -1,5 +1,5 @@
-// Looks places up in a source map (ECMA-426). Node's own `SourceMap` makes objects of all 40,000 segments of our bundle
-// and so leaves the process 22 MB larger; this one walks the text once and keeps nothing.
+// Looks up places in a source map (ECMA-426). Node's `SourceMap` creates objects for all 40,000 segments of our bundle
+// and leaves the process 22 MB larger; this scans the text once and keeps nothing.
 
 /** A place in generated code, from 0. */
 export interface GeneratedPlace {
@@ -8,7 +8,7 @@ export interface GeneratedPlace {
 }
 
 export interface OriginalPlace {
-  /** As the map has it. */
+  /** As in the map. */
   readonly source: string
   /** From 0. */
   readonly line: number
@@ -17,8 +17,8 @@ export interface OriginalPlace {
 }
 
 /**
- * For each place the original of the nearest mapping before it on its line, or undefined where there is none.
- * Throws where `text` is no source map; mappings behind a malformed one are not seen.
+ * For each place the original of the nearest preceding mapping on its line, or undefined if there is none. Throws if
+ * `text` is no source map; ignores mappings after a malformed one.
  */
 export function originalPlaces(
   text: string,
@@ -44,21 +44,21 @@ export function originalPlaces(
   return found
 }
 
-/** Goes through the segments of `mappings` once, and allocates nothing: there are tens of thousands. */
+/** Scans the segments of `mappings` once, without allocating: there are tens of thousands. */
 class MappingWalk {
-  /** Of the segment where it stands: indices and a line from 0. */
+  /** Of the current segment: indexes and a line from 0. */
   source = 0
   line = 0
-  /** -1: it has none. */
+  /** -1: none. */
   name = -1
-  /** Of the segment before. */
+  /** Name of the previous segment. */
   nameBefore = -1
   readonly #text: string
   #at = 0
   #generatedLine = 0
-  /** It stands on a segment of this line that has an original. */
+  /** The current segment is on the requested line and has an original. */
   #mapped = false
-  /** Generated column, source, line, column, name: segments give what is to be added. */
+  /** Generated column, source, line, column, name: segments contain differences. */
   readonly #sums = [0, 0, 0, 0, 0]
   readonly #segment = [0, 0, 0, 0, 0]
   #fields = 0
@@ -67,7 +67,7 @@ class MappingWalk {
     this.#text = text
   }
 
-  /** Goes on to the last segment at or before a place: whether there is one, with an original, on that line. */
+  /** Moves to the last segment at or before a place; true if there is one on that line with an original. */
   to(line: number, column: number): boolean {
     const text = this.#text
     while (this.#at < text.length) {
@@ -100,7 +100,9 @@ class MappingWalk {
     this.name = this.#fields === 5 ? this.#sums[4]! : -1
   }
 
-  /** Reads the next segment, 1, 4 or 5 numbers of base 64 digits, into `#segment`: where it ends. No fields: malformed. */
+  /**
+   * Reads the next segment, 1, 4 or 5 numbers in base 64, into `#segment` and returns its end. No fields: malformed.
+   */
   #read(): number {
     const text = this.#text
     this.#fields = 0

@@ -1,6 +1,6 @@
-// What every profile of this process is before it is encoded: stacks with values.
+// Common form of all profiles of this process before encoding: stacks with values.
 
-/** One level of a stack. What V8 or this agent made up stands in parentheses, without a file. */
+/** One level of a stack. Pseudo-functions of V8 or this agent are in parentheses, without a file. */
 export interface Frame {
   readonly name: string
   /** `src/…`, `node_modules/…`, `node:…`, or empty. Never a path of this host. */
@@ -9,7 +9,7 @@ export interface Frame {
   readonly line: number
 }
 
-/** What one value of a sample counts. */
+/** The type and unit of a sample's value. */
 export interface ValueType {
   readonly type: string
   readonly unit: 'count' | 'bytes' | 'nanoseconds'
@@ -25,19 +25,19 @@ export interface StackSample {
 export interface StackProfile {
   readonly name: string
   readonly types: readonly ValueType[]
-  /** Index into `types` of what is shown first. */
+  /** Index into `types` of the type that is shown by default. */
   readonly shown: number
   readonly samples: readonly StackSample[]
   /** Milliseconds since the Unix epoch. */
   readonly startMs: number
-  /** Left out where the profile is of a moment. */
+  /** Undefined for a snapshot. */
   readonly durationMs?: number
   readonly period: ValueType & { readonly value: number }
-  /** Sentences for whoever reads the profile. */
+  /** Sentences for readers of the profile. */
   readonly comments: readonly string[]
 }
 
-/** A frame that stands for no code. */
+/** A frame without code. */
 export function named(name: string): Frame {
   return { name, file: '', line: 0 }
 }

@@ -1,4 +1,4 @@
-// What the runtime did, event by event, for Perfetto and Chrome:
+// Trace of runtime events for Perfetto and Chrome:
 // https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
 
 import type { Profiler } from 'node:inspector'
@@ -7,7 +7,7 @@ import { codeFrames, projectPath } from './code-frames.ts'
 import { startCpuProfiler } from './cpu-profile.ts'
 import { inspectorSession } from './inspector-session.ts'
 
-/** Garbage collection, compilation, marks of node:perf_hooks, work of the thread pool. No names, no data. */
+/** Garbage collection, compilation, marks of node:perf_hooks, thread pool work. No names, no data. */
 const categories = ['v8', 'node.perf', 'node.threadpoolwork.async']
 const maxTraceBytes = 16 * 1024 * 1024
 const textRows = 100
@@ -21,13 +21,13 @@ interface TraceEvent {
 
 export interface TraceFile {
   readonly json: Buffer
-  /** Events by name, for reading. */
+  /** Events by name, as text. */
   readonly text: string
 }
 
 /**
- * Watches for so many seconds, or until `maxBytes` are full. Rejects with the signal's reason as soon as that aborts.
- * The stacks come from the CPU profiler, for those of V8's own tracing cost a sixth of a core.
+ * Records for a number of seconds, or until `maxBytes` are full. Rejects with the signal's reason as soon as it aborts.
+ * The stacks are from the CPU profiler, because those of V8's tracing cost a sixth of a core.
  */
 export async function recordTrace(
   seconds: number,
@@ -55,7 +55,7 @@ export async function recordTrace(
   }
 }
 
-/** V8's profile as the two events that Chrome and Perfetto know. */
+/** V8's profile as the two events that Chrome and Perfetto read. */
 function profileEvents({ nodes, samples, timeDeltas, startTime }: Profiler.Profile): TraceEvent[] {
   const frames = codeFrames(nodes.map(({ callFrame }) => callFrame))
   const parentOf = new Map<number, number>()
@@ -90,7 +90,7 @@ class CollectedEvents {
     this.#maxBytes = maxBytes
   }
 
-  /** Aborts when no more is taken. */
+  /** Aborts when the limit is reached. */
   get full(): AbortSignal {
     return this.#full.signal
   }
@@ -112,7 +112,7 @@ class CollectedEvents {
     if (text !== '') this.#parts.push(Buffer.from(text))
   }
 
-  /** With the profile's events, which are few and always go in. */
+  /** Includes the profile's events, which are few and always added. */
   file(profile: readonly TraceEvent[]): TraceFile {
     const truncated = this.full.aborted
     const last = { ph: 'M', cat: '__metadata', name: 'process_name', pid: process.pid, args: { name: 'svc' } }

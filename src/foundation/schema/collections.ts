@@ -14,7 +14,7 @@ import {
 import { describe, isBroken, type Mapping, type Value } from './value.ts'
 import { collectionOf } from './yaml-place.ts'
 
-/** A list of one kind of item. A variable may give it between commas. */
+/** A list of items of one kind. In a variable they are separated by commas. */
 export function list<T>(item: Kind<T>, options: { unique?: boolean } = {}): Kind<readonly T[]> {
   return {
     expects: `a list (each item ${item.expects})`,
@@ -45,11 +45,11 @@ export function list<T>(item: Kind<T>, options: { unique?: boolean } = {}): Kind
 }
 
 interface MapOptions {
-  /** Why a name cannot be taken; '' when it can. */
+  /** Why a name is invalid; '' if it is valid. */
   readonly fault?: (name: string) => string
 }
 
-/** A map of names of the user's choice. A variable may give it as `a=b,c=d`. */
+/** A map with names chosen by the user. In a variable: `a=b,c=d`. */
 export function map<T>(item: Kind<T>, options: MapOptions = {}): Kind<Readonly<Record<string, T>>> {
   return {
     expects: `a map of names (each value ${item.expects})`,
@@ -80,7 +80,7 @@ export function map<T>(item: Kind<T>, options: MapOptions = {}): Kind<Readonly<R
 }
 
 interface ItemOptions<T> {
-  /** What contradicts itself within an item; undefined when nothing does. `given` holds the paths that were written. */
+  /** Contradiction within an item; undefined if there is none. `given` contains the paths that were written. */
   readonly fault?: (item: T, given: ReadonlySet<string>) => string | undefined
 }
 
@@ -115,22 +115,22 @@ export function item<B extends Branch>(root: B, options: ItemOptions<Infer<B>> =
   }
 }
 
-/** Whether what has the name is better not shown, where users choose names. */
+/** True if a user's name suggests that the value is secret. */
 export function soundsSecret(name: string): boolean {
   return /password|secret|token|credential|authorization|api_?key|private_?key/i.test(name)
 }
 
-/** Hides whatever is set: an empty text and a boolean tell nothing. */
+/** Hides any value, except for an empty text and booleans, which reveal nothing. */
 export const hideAll: Hide = shown => (shown === '' || typeof shown === 'boolean' ? shown : '[REDACTED]')
 
-/** What of a key's value may be seen. `secrets` are the contents of secret files in it. */
+/** The redaction of a key's value. `secrets` are the contents of secret files in it. */
 export function hideOf(leaf: Key<unknown>, secrets: readonly string[]): Hide {
   if (leaf.secret) return hideAll
   if (secrets.length === 0) return shown => shown
   return shown => (secrets.some(secret => String(shown).includes(secret)) ? '[REDACTED]' : shown)
 }
 
-/** The JSON Schema of a branch. Where the branch can be switched, a boolean stands for it. */
+/** The JSON Schema of a branch. If the branch can be switched, a boolean is allowed instead. */
 export function branchJson(root: Branch): Record<string, unknown> {
   const properties: Record<string, unknown> = {}
   const needed: string[] = []
@@ -154,7 +154,7 @@ export function branchJson(root: Branch): Record<string, unknown> {
     : { description, ...strict }
 }
 
-/** The default of a key as a file would hold it. */
+/** The default of a key as in a file. */
 export function defaultOf(leaf: { kind: Kind<unknown>; default: unknown; defaultText?: string }): unknown {
   return leaf.defaultText ?? leaf.kind.show(leaf.default, shown => shown)
 }

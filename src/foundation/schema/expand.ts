@@ -1,22 +1,22 @@
 import { readContent } from '../lib/file-content.ts'
 
-/** Secret files larger than this are not taken: a secret is a line of text. */
+/** Larger secret files are rejected: a secret is a line of text. */
 const fileLimit = 64 * 1024
 
 /** Result of `expand`. */
 export interface Expansion {
   readonly text: string
-  /** Whether anything was replaced, so that the key decides the type. */
+  /** True if anything was replaced, so that the key decides the type. */
   readonly expanded: boolean
-  /** Contents of the files that went in. */
+  /** Contents of the inserted files. */
   readonly secrets: readonly string[]
-  /** What is wrong, '' when nothing is. */
+  /** The fault, '' if there is none. */
   readonly error: string
 }
 
 /**
  * Replaces `${VAR}`, `${VAR:-default}`, `${VAR:?message}` and `${file:/path}` in one text, and `$${` by a literal `${`.
- * Replacements are not looked at again. `:-` and `:?` also act where the variable is empty, as in a shell. `files` takes
+ * Replacements are not expanded again. `:-` and `:?` also apply to an empty variable, as in a shell. `files` receives
  * the state of every file that was read, or should have been.
  */
 export function expand(
@@ -44,7 +44,7 @@ export function expand(
       ? secretFile(reference.slice(5), files)
       : variable(reference, env)
     if ('error' in found) {
-      // What is no reference may be part of a password.
+      // Text that is no valid reference may be part of a password.
       const shown = /^(file:|[A-Za-z_]\w*(:[-?]|$))/.test(reference) ? clip(reference) : '...'
       return failed(text, `cannot expand "\${${shown}}": ${found.error}`)
     }

@@ -7,18 +7,18 @@ import type { NamedFile } from './problem.ts'
 import type { Kind } from './tree.ts'
 import { describe, isBroken, type Scalar, secretsIn, type Value } from './value.ts'
 
-/** A file may hold a reference where the type is not text. */
+/** A file may contain a reference even if the type is not text. */
 const reference = { $ref: '#/$defs/reference' }
 
 interface ScalarKind<T> {
   readonly expects: string
   readonly json: Readonly<Record<string, unknown>>
   parse(scalar: Scalar): T | undefined
-  /** What to write instead of something that is nearly right. */
+  /** The correct form of a nearly valid value. */
   hint?(scalar: Scalar): string | undefined
   show?(value: T): string | number | boolean
   missing?(value: T): string | undefined
-  /** Why a value may not stand here because it holds a secret; it is not repeated. */
+  /** Why a value is not allowed here because it contains a secret; must not repeat the value. */
   leak?(text: string): string | undefined
 }
 
@@ -61,7 +61,7 @@ function quoted({ value, text }: Scalar): string | undefined {
   return typeof value === 'string' || text === '' ? undefined : JSON.stringify(text)
 }
 
-/** A number, from YAML or from the text of a variable. */
+/** A number, from YAML or from a variable's text. */
 function numberOf({ value, text, loose }: Scalar): number | undefined {
   if (typeof value === 'number') return value
   if (!loose || text.length > 32 || !/^[-+]?(\d+(\.\d*)?|\.\d+)(e[-+]?\d+)?$/i.test(text.trim()))
@@ -90,7 +90,7 @@ interface TextOptions {
   readonly pattern?: RegExp
   readonly valid?: (text: string) => boolean
   readonly show?: (text: string) => string
-  /** What to write instead of something that is nearly right. */
+  /** The correct form of a nearly valid value. */
   readonly hint?: (scalar: Scalar) => string | undefined
   readonly leak?: (text: string) => string | undefined
 }
@@ -119,7 +119,7 @@ export const someText = text({ expects: 'text that is not empty', pattern: /./s 
 /** Path of a file or directory; empty for none. */
 export const path = text({ expects: 'a path' })
 
-/** The same kind of value, for the path of a file that has to be there; empty for none. */
+/** The same kind, for the path of a file that must exist; empty for none. */
 export function fileThat<K extends Kind<string>>(holds: NamedFile['expects'], kind: K): K {
   return {
     ...kind,
@@ -144,7 +144,7 @@ export const certificatesFile = fileThat('certificates', path)
 /** Path of a PEM file of a private key; empty for none. */
 export const keyFile = fileThat('private key', path)
 
-/** A regular expression in the syntax of RE2, kept as its source. */
+/** A regular expression in RE2 syntax, kept as its source. */
 export const regex: Kind<string> = scalarKind({
   expects: 'a regular expression',
   json: { type: 'string', format: 'regex' },
@@ -153,7 +153,7 @@ export const regex: Kind<string> = scalarKind({
     typeof scalar.value === 'string' ? `one that compiles (${regexFault(scalar.text)})` : quoted(scalar),
 })
 
-/** Why a text is no regular expression; '' when it is one. */
+/** Why a text is no regular expression; '' if it is one. */
 function regexFault(source: string): string {
   if (source.length > 4096) return 'at most 4096 characters'
   try {
@@ -224,7 +224,7 @@ function unquoted(valid: (value: number) => boolean) {
 
 const day = 86_400_000
 
-/** A duration in milliseconds. `min` is 1 ms and `max` 24 days (the longest timer) unless said otherwise. */
+/** A duration in milliseconds. Default `min` is 1 ms, default `max` 24 days (the longest timer). */
 export function duration(range: Partial<Range> = {}): Kind<number> {
   const { min = 1, max = 24 * day } = range
   const bounds = min > 1 ? ` from ${formatDuration(min)} to ${formatDuration(max)}` : ''
@@ -250,7 +250,7 @@ export function duration(range: Partial<Range> = {}): Kind<number> {
 
 interface SizeOptions extends Range {
   readonly powerOfTwo?: boolean
-  /** Shown as a plain number, as the specification of the key has it. */
+  /** Shown as a plain number, as the key's specification requires. */
   readonly plain?: boolean
 }
 
@@ -282,7 +282,7 @@ export function size(options: SizeOptions): Kind<number> {
   })
 }
 
-/** One word of a few. `built` names those that exist already; all of them when it is left out. */
+/** One of a few words. `built` lists those that are implemented; default: all. */
 export function choice<const V extends string>(values: readonly V[], built: readonly V[] = values): Kind<V> {
   const expects = values.map(value => JSON.stringify(value)).join(values.length > 2 ? ', ' : ' or ')
   return scalarKind<V>({
@@ -301,21 +301,21 @@ export function choice<const V extends string>(values: readonly V[], built: read
   })
 }
 
-/** Text, number or boolean, kept as it is written. */
+/** Text, number or boolean, kept as written. */
 export const scalar: Kind<string | number | boolean> = scalarKind({
   expects: 'text, a number, true or false',
   json: { type: ['string', 'number', 'boolean'] },
   parse: ({ value }) => value ?? undefined,
 })
 
-/** An address to listen at: `:19090`, `127.0.0.1:19090` or `[::1]:19090`. Port 0 takes any free port. */
+/** A listen address: `:19090`, `127.0.0.1:19090` or `[::1]:19090`. Port 0 selects any free port. */
 export const listenAddress = text({
   expects: 'text like ":19090" or "127.0.0.1:19090"',
   valid: address => parseListenAddress(address) !== undefined,
   hint: ({ text }) => (parseListenAddress(`:${text}`) ? `":${text}"` : undefined),
 })
 
-/** An OTLP endpoint: `host:port`, or a URL whose scheme decides about TLS. Empty for none. */
+/** An OTLP endpoint: `host:port`, or a URL whose scheme determines TLS. Empty for none. */
 export const endpoint = text({
   expects: 'host:port or a URL such as "https://collector:4317"',
   valid: address => address === '' || endpointFault(address) === '',

@@ -1,49 +1,52 @@
 import { lineAndColumn, type Place } from './value.ts'
 
-/** One thing that is wrong with the configuration, with the place where a person fixes it. */
+/** A problem in the configuration, with the place to fix it. */
 export interface Problem {
-  /** The file as it was given, or the name of a variable or flag. */
+  /** The file as given, or the name of a variable or flag. */
   readonly where: string
   /** From 1; 0 for a variable, a flag, or a file as a whole. Columns count UTF-16 units. */
   readonly line: number
   readonly column: number
-  /** The key as it was written; '' where none is concerned. */
+  /** The key as written; '' if there is none. */
   readonly key: string
   readonly message: string
-  /** The line of the file; '' where there is none or it holds a secret. */
+  /** The line of the file; '' if there is none or it contains a secret. */
   readonly sourceLine: string
-  /** How many characters from `column` on are meant. */
+  /** Number of affected characters from `column`. */
   readonly length: number
 }
 
-/** A file that somebody named. */
+/** A file named by a setting. */
 export interface NamedFile {
-  /** As it was written, not empty. */
+  /** As written, not empty. */
   readonly path: string
-  /** What is expected in it; `any` for what svc reads as it is. */
+  /** Expected content; `any` if svc reads it unparsed. */
   readonly expects: 'certificates' | 'private key' | 'any'
-  /** The key as it was written. */
+  /** The key as written. */
   readonly key: string
   readonly place: Place
   /** Part of the path is secret. */
   readonly secret: boolean
 }
 
-/** Takes what is wrong while a value is read. */
+/** Receives problems while a value is read. */
 export interface Report {
-  /** The key is secret: messages must not repeat what was found. */
+  /** The key is secret: messages must not repeat the value. */
   readonly secret: boolean
-  /** Takes a value that came out of a secret file, as it would be shown: split and typed it may look different. */
+  /** Receives a value from a secret file as it would be shown: split and typed it may look different. */
   readonly hide?: (shown: string) => void
-  /** Takes a file that a key names and that has to be there. */
+  /** Receives a file that a key names and that must exist. */
   readonly file?: (named: NamedFile) => void
   problem(place: Place, key: string, message: string, secret?: boolean): void
 }
 
-/** What follows a key that sounds secret, whether or not there is such a key. */
+/** The value after a key that sounds secret, even if there is no such key. */
 const secretValue = /((?:password|secret|token|credential|authorization|api_?key|salt|headers)["']?\s*:\s).+/i
 
-/** What may be an address without its scheme, credentials in front. Not up to the "@": that takes a long line's square of time. */
+/**
+ * A possible address without its scheme, with credentials in front. Does not match up to the "@", which takes quadratic
+ * time on a long line.
+ */
 const authority = /[^\s"'/]+/g
 
 export function problemAt(place: Place, key: string, message: string, secret = false): Problem {
@@ -54,7 +57,7 @@ export function problemAt(place: Place, key: string, message: string, secret = f
   const sourceLine = text
     .replace(/\r$/, '')
     .replace(secretValue, '$1[REDACTED]')
-    // As long as before, so that the mark below stays where it belongs.
+    // The same length, so that the mark below stays in place.
     .replace(authority, found => {
       const end = found.lastIndexOf('@')
       return end < 1 ? found : '*'.repeat(end) + found.slice(end)
@@ -63,12 +66,12 @@ export function problemAt(place: Place, key: string, message: string, secret = f
   return { where: place.source.name, line, column, key, message, sourceLine, length }
 }
 
-/** A problem with no place in the text: a file that cannot be read, for one. */
+/** A problem without a place in the text, such as an unreadable file. */
 export function problemWith(where: string, message: string): Problem {
   return { where, line: 0, column: 0, key: '', message, sourceLine: '', length: 0 }
 }
 
-/** Reports into a list, at most `limit` problems: a foreign file can have one in every line. */
+/** Collects problems in a list, at most `limit`: a foreign file can have one in every line. */
 export function reportInto(problems: Problem[], secret = false, limit = 100): Report {
   return {
     secret,
@@ -94,7 +97,7 @@ interface FormatOptions {
   readonly color?: boolean
 }
 
-/** The problems as text, one line each as `FILE:LINE:COLUMN: key: message`. */
+/** Formats problems, one line each: `FILE:LINE:COLUMN: key: message`. */
 export function formatProblems(problems: readonly Problem[], options: FormatOptions = {}): string {
   const paint = (code: number, text: string) => (options.color ? `\x1b[${code}m${text}\x1b[0m` : text)
   const lines: string[] = []
@@ -103,7 +106,7 @@ export function formatProblems(problems: readonly Problem[], options: FormatOpti
     const what = problem.key === '' ? problem.message : `${problem.key}: ${problem.message}`
     lines.push(`${paint(1, `${printable(at)}:`)} ${printable(what)}`)
     if (!options.terminal || problem.sourceLine === '') continue
-    // Of a very long line, the part around the place.
+    // For a very long line, the part around the place.
     const from = Math.max(0, problem.column - 80)
     const shown = problem.sourceLine.slice(from, from + 160)
     const before = shown.slice(0, problem.column - 1 - from).replace(/[^\t]/g, ' ')
@@ -114,7 +117,7 @@ export function formatProblems(problems: readonly Problem[], options: FormatOpti
   return lines.map(line => `${line}\n`).join('')
 }
 
-/** Without characters that could steer a terminal. */
+/** Removes characters that could control a terminal. */
 function printable(text: string): string {
   return text.replace(/[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g, '\ufffd')
 }

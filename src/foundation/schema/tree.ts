@@ -2,20 +2,20 @@ import { nearest } from '../lib/nearest.ts'
 import { hiding, type Report } from './problem.ts'
 import { describe, type Entry, isBroken, type Mapping, type Place, secretsIn, type Value } from './value.ts'
 
-/** Turns a value that is about to be shown into what may be shown. */
+/** Redacts a value before it is shown. */
 export type Hide = (shown: string | number | boolean) => string | number | boolean
 
-/** What values a key takes. Everything that differs between types is here, so no other code asks for the type. */
+/** The type of a key's values. Everything that differs between types is here, so no other code checks types. */
 export interface Kind<T> {
   /** Ends the sentence "expected …", and is the type on the reference page. */
   readonly expects: string
   /** The same as a JSON Schema (2020-12). */
   readonly json: Readonly<Record<string, unknown>>
-  /** Gives a value its type. Reports what is wrong and answers undefined. */
+  /** Converts a value to its type. Reports problems and returns undefined. */
   read(value: Value, key: string, report: Report): T | undefined
-  /** The value as a file would hold it. */
+  /** The value as in a file. */
   show(value: T, hide: Hide): unknown
-  /** Whether part of what is possible does not exist yet: the part that this value asks for. */
+  /** The unimplemented feature that this value requests, if any. */
   missing?(value: T): string | undefined
 }
 
@@ -24,28 +24,28 @@ export interface Key<T> {
   readonly kind: Kind<T>
   readonly default: T
   readonly description: string
-  /** The default as the reference page shows it, where it differs from machine to machine. */
+  /** The default on the reference page, if it depends on the machine. */
   readonly defaultText?: string
   /** Never shown. */
   readonly secret?: boolean
-  /** A new value takes effect when the agent is started again. */
+  /** A new value takes effect after a restart. */
   readonly restart?: boolean
   /** Path of a file whose content counts as part of the value: new content is a change of the key. */
   readonly content?: boolean
-  /** Must be written (keys of list items only). */
+  /** Mandatory (only for keys of list items). */
   readonly required?: boolean
-  /** False: accepted, but what it governs does not exist yet. */
+  /** False: accepted, but without effect in this version. */
   readonly built?: boolean
 }
 
-/** Keys that belong together. One with a key `enabled` may also be written as a bare boolean. */
+/** A group of keys. With a key `enabled`, it may also be written as a plain boolean. */
 export interface Branch<K extends Keys = Keys> {
   readonly keys: K
   readonly description: string
   readonly built?: boolean
-  /** Other names for keys of this branch. */
+  /** Alternative names of this branch's keys. */
   readonly spellings?: Readonly<Record<string, string>>
-  /** Names under which some keys of this branch may stand together: `svc: {mode: agent}` for `mode: agent`. */
+  /** Names under which some keys of this branch may be grouped: `svc: {mode: agent}` for `mode: agent`. */
   readonly groups?: Readonly<Record<string, readonly string[]>>
 }
 
@@ -53,7 +53,7 @@ export interface Keys {
   readonly [name: string]: Key<unknown> | Branch
 }
 
-/** The type of what the schema describes. */
+/** The TypeScript type of a schema. */
 export type Infer<N> =
   N extends Key<infer T> ? T : N extends Branch<infer K> ? { readonly [P in keyof K]: Infer<K[P]> } : never
 
@@ -78,15 +78,15 @@ export function isBranch(node: Key<unknown> | Branch): node is Branch {
   return 'keys' in node
 }
 
-/** Joins a path; the root has none. */
+/** Joins a path; the root is ''. */
 export function join(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`
 }
 
-/** One value that somebody set. */
+/** One explicitly set value. */
 export interface Setting {
   readonly value: unknown
-  /** The key as it was written. */
+  /** The key as written. */
   readonly written: string
   readonly place: Place
   /** Contents of secret files in it. */
@@ -96,7 +96,7 @@ export interface Setting {
 /** Values by key path, such as `agent.ebpf.enabled`. */
 export type Settings<S extends Setting = Setting> = Map<string, S>
 
-/** Walks over every key of a tree, in its order. */
+/** Iterates over every key of a tree, in order. */
 export function* leaves(root: Branch, path = ''): Generator<[path: string, leaf: Key<unknown>]> {
   for (const [name, node] of Object.entries(root.keys)) {
     const here = join(path, name)
@@ -105,20 +105,20 @@ export function* leaves(root: Branch, path = ''): Generator<[path: string, leaf:
   }
 }
 
-/** Whether a key of the branch itself is a secret text. */
+/** True if a key directly in the branch is a secret text. */
 function holdsSecrets(root: Branch): boolean {
   return Object.values(root.keys).some(
     node => !isBranch(node) && node.secret === true && typeof node.default === 'string',
   )
 }
 
-/** Where a reader stands: the path as written, and as the schema has it. */
+/** Position of a reader: the path as written, and as in the schema. */
 export interface At {
   readonly written: string
   readonly canonical: string
 }
 
-/** Reads everything below a branch. Unknown keys, wrong types and contradictions are reported. */
+/** Reads everything below a branch. Reports unknown keys, wrong types and contradictions. */
 export function readBranch(root: Branch, value: Value, at: At, settings: Settings, report: Report): void {
   if (isBroken(value) || (value.type === 'scalar' && value.value === null)) return
   const { enabled } = root.keys
@@ -133,7 +133,7 @@ export function readBranch(root: Branch, value: Value, at: At, settings: Setting
   } else if (value.type !== 'map') {
     const names = list(Object.keys(root.keys))
     const bare = enabled ? 'true, false, or ' : ''
-    // A secret may have been written where its key belongs.
+    // A secret may be in the place of the branch.
     const hidden = report.secret || holdsSecrets(root)
     const found = describe(value, hidden)
     report.problem(value.place, at.written, `expected ${bare}keys (${names}), found ${found}`, hidden)
@@ -221,7 +221,7 @@ export function readKey(leaf: Key<unknown>, value: Value, at: At, settings: Sett
   })
 }
 
-/** The tree's values: what was set, else the defaults. The caller vouches that the settings are of this tree. */
+/** The tree's values: explicit ones, otherwise defaults. The caller guarantees that the settings are from this tree. */
 export function build<B extends Branch>(root: B, settings: Settings, path = ''): Infer<B> {
   const built: Record<string, unknown> = {}
   for (const [name, node] of Object.entries(root.keys)) {
@@ -235,7 +235,7 @@ export function build<B extends Branch>(root: B, settings: Settings, path = ''):
   return built as Infer<B>
 }
 
-/** The tree in the shape of a file. `hideOf` decides per key what may be seen. */
+/** The tree in the shape of a file. `hideOf` returns each key's redaction. */
 export function show(
   root: Branch,
   config: unknown,
@@ -266,7 +266,7 @@ function unknownKey(root: Branch, name: string, only: readonly string[] | undefi
   return `unknown key; valid keys: ${list(names)}`
 }
 
-/** A key of that name further down, as people forget a level. */
+/** A key with this name at a deeper level, since people forget levels. */
 function find(root: Branch, name: string, path: string): string | undefined {
   for (const [child, node] of Object.entries(root.keys)) {
     if (!isBranch(node)) continue

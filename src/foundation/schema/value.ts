@@ -1,9 +1,9 @@
-/** A text that settings are read from: a file, or one variable or flag (then without lines). */
+/** A text with settings: a file, or one variable or flag (then without lines). */
 export interface Source {
-  /** As a message names it: the path as it was given, `SVC_LOG_LEVEL`, `--log-level`. */
+  /** Its name in messages: the path as given, `SVC_LOG_LEVEL`, `--log-level`. */
   readonly name: string
   readonly text: string
-  /** Offsets at which the lines of `text` begin; empty where a place within it means nothing. */
+  /** Offsets at which lines of `text` begin; empty if places within it are meaningless. */
   readonly lineStarts: readonly number[]
 }
 
@@ -17,13 +17,13 @@ export interface Place {
 export interface Scalar {
   readonly type: 'scalar'
   readonly value: string | number | boolean | null
-  /** The text behind `value`. */
+  /** The text of `value`. */
   readonly text: string
-  /** Came from a variable, so that the key decides the type: `"80"` may become a number. */
+  /** From a variable, so the key decides the type: `"80"` may become a number. */
   readonly loose: boolean
   /** Contents of secret files in it. */
   readonly secrets: readonly string[]
-  /** A reference in it could not be expanded, which was reported: whoever reads it says nothing more. */
+  /** A reference in it could not be expanded, which was reported: readers report nothing more. */
   readonly broken?: boolean
   readonly place: Place
 }
@@ -46,7 +46,7 @@ export interface Mapping {
   readonly place: Place
 }
 
-/** What somebody wrote, before its key gives it a type. */
+/** A value as written, before its key gives it a type. */
 export type Value = Scalar | List | Mapping
 
 export function fileSource(name: string, text: string): Source {
@@ -61,7 +61,7 @@ export function looseScalar(name: string, text: string): Scalar {
   return { type: 'scalar', value: text, text, loose: true, secrets: [], place }
 }
 
-/** Line and column of an offset, both from 1; zeros where the source has no lines. */
+/** Line and column of an offset, both from 1; zeros if the source has no lines. */
 export function lineAndColumn(source: Source, offset: number): [line: number, column: number] {
   const starts = source.lineStarts
   if (starts.length === 0) return [0, 0]
@@ -79,14 +79,14 @@ export function isBroken(value: Value): boolean {
   return value.type === 'scalar' && value.broken === true
 }
 
-/** All contents of secret files within a value. */
+/** Contents of all secret files within a value. */
 export function secretsIn(value: Value): string[] {
   if (value.type === 'scalar') return [...value.secrets]
   if (value.type === 'list') return value.items.flatMap(secretsIn)
   return value.entries.flatMap(entry => secretsIn(entry.value))
 }
 
-/** What was found, in words that a message can end with. Secrets are not repeated. */
+/** Describes a value in words that can end a message. Secrets are not repeated. */
 export function describe(value: Value, hidden: boolean): string {
   if (value.type === 'list') return 'a list'
   if (value.type === 'map') return 'a map of keys'

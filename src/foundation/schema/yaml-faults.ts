@@ -1,8 +1,8 @@
-// What the parser of YAML has against a text, in our words.
+// Translates errors of the YAML parser into clear messages.
 
 import { type ErrorCode, Lexer, type YAMLError } from 'yaml'
 
-/** A fault with the range of the text that it is about, in UTF-16 units. */
+/** A fault with its range in the text, in UTF-16 units. */
 export interface YamlFault {
   readonly message: string
   readonly start: number
@@ -10,8 +10,8 @@ export interface YamlFault {
 }
 
 /**
- * What each code means, for the cases that the parser does not tell apart either, or that nobody has met. No sentence
- * repeats what stands there: it may be a password that needs quotes.
+ * A message for each code: for errors that the parser does not distinguish further, or that were never observed.
+ * Messages do not quote the text: it may be a password that needs quotes.
  */
 const sentences: Readonly<Record<ErrorCode, string>> = {
   ALIAS_PROPS: 'an alias cannot have a tag or an anchor; delete the text before the "*"',
@@ -40,7 +40,7 @@ const sentences: Readonly<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: 'this text does not belong here; check indentation and quotes',
 }
 
-/** One code of the parser stands for many mistakes; its messages tell them apart. The first that fits counts. */
+/** One code of the parser covers many mistakes; its messages distinguish them. The first match counts. */
 const closer: readonly (readonly [code: ErrorCode, message: RegExp, sentence: string])[] = [
   ['BLOCK_AS_IMPLICIT_KEY', /sequence/, 'the indentation of this "-" does not match the rest of the list'],
   ['BAD_INDENT', /^All mapping items/, 'the indentation of this key does not match the keys around it'],
@@ -85,7 +85,7 @@ const closer: readonly (readonly [code: ErrorCode, message: RegExp, sentence: st
   ],
 ]
 
-/** What is wrong, and where: at what was opened, where its end is missing. */
+/** The fault and its place: for a missing end, the place of the opening. */
 export function yamlFault({ code, message, pos: [at, end] }: YAMLError, text: string): YamlFault {
   const found = closer.find(([of, pattern]) => of === code && pattern.test(message))
   const opened = opening(message, text, at)
@@ -97,7 +97,7 @@ export function yamlFault({ code, message, pos: [at, end] }: YAMLError, text: st
   }
 }
 
-/** Where the quotation or the bracket begins whose end is missing at `at`. */
+/** Start of the quotation or bracket that is not closed at `at`. */
 function opening(message: string, text: string, at: number): number | undefined {
   const bracket = /end with a ([\]}])$/.exec(message)?.[1]
   const isQuote = message.startsWith('Missing closing ')
@@ -121,8 +121,7 @@ function opening(message: string, text: string, at: number): number | undefined 
   return open.pop()
 }
 
-// Marks that the lexer puts between what is of the text: a bracket was left open, a text without quotes comes next, a
-// document begins.
+// Control tokens that the lexer inserts: a bracket was left open, an unquoted text follows, a document begins.
 const flowEnd = '\x18'
 const scalar = '\x1f'
 const marks: ReadonlySet<string> = new Set([flowEnd, scalar, '\x02'])

@@ -5,31 +5,31 @@ import type { Report } from './problem.ts'
 import { describe, type Entry, type Place, type Scalar, type Source, type Value } from './value.ts'
 import { yamlFault } from './yaml-faults.ts'
 
-/** Aliases may not blow a file up to more values than this. */
+/** Maximum values of a file after aliases are expanded. */
 const valueLimit = 100_000
 
-/** One fault of syntax makes others; more of them help nobody. */
+/** One syntax fault causes others; reporting more of them does not help. */
 const faultLimit = 10
 
 const tooDeep = 'values are nested too deeply'
 
-/** How the text of a YAML file is read. */
+/** Options for parsing a YAML text. */
 export interface YamlOptions {
   /** Variables for `${VAR}`; without it nothing is expanded. */
   readonly env?: Readonly<Record<string, string | undefined>>
-  /** Takes the state of every file that a `${file:}` names. */
+  /** Receives the state of every file named by a `${file:}`. */
   readonly files?: Map<string, string>
-  /** Keys whose texts are taken as they are, references and all. */
+  /** Keys whose texts are literal, including references. */
   readonly isLiteral?: (key: string) => boolean
-  /** Every scalar may become the type that its key asks for. */
+  /** Every scalar may take the type that its key requires. */
   readonly loose?: boolean
-  /** Where everything stands, for a text that is itself a value. */
+  /** The place of all values, if the text is itself a value. */
   readonly place?: Place
 }
 
 /**
- * Parses YAML 1.2 into values with places. Reports every syntax error, or else every repeated key, unknown alias and
- * failed expansion. Answers undefined when the text cannot be used at all.
+ * Parses YAML 1.2 into values with places. Reports every syntax error, or otherwise every duplicate key, unknown alias
+ * and failed expansion. Returns undefined if the text is unusable.
  */
 export function parseYaml(source: Source, options: YamlOptions, report: Report): Value | undefined {
   const text = source.text
@@ -40,7 +40,7 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
     return undefined
   }
   try {
-    // Repeated keys are found below with a set: the parser compares each key with all before it.
+    // Duplicate keys are detected below with a set: the parser compares each key with all before it.
     const document = withoutStacks(() =>
       parseDocument(text, {
         uniqueKeys: false,
@@ -51,15 +51,15 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
     )
     const faults = [...document.errors, ...document.warnings]
     if (faults.some(fault => fault.code === 'RESOURCE_EXHAUSTION')) {
-      // Where the parser's stack ended says nothing about the file.
+      // The place where the parser's stack overflowed is meaningless.
       report.problem(placeOf(0, 1), '', `not valid YAML: ${tooDeep}`)
       return undefined
     }
-    const told = new Set<string>()
+    const reported = new Set<string>()
     for (const fault of faults.slice(0, faultLimit)) {
       const { message, start, end } = yamlFault(fault, text)
-      // Of brackets that end together the innermost is told.
-      const isNew = told.size < told.add(`${start} ${message}`).size
+      // Of brackets that end together only the innermost is reported.
+      const isNew = reported.size < reported.add(`${start} ${message}`).size
       if (isNew) report.problem(placeOf(start, end), '', `not valid YAML: ${message}`)
     }
     if (faults.length > 0) return undefined
@@ -159,8 +159,8 @@ export function parseYaml(source: Source, options: YamlOptions, report: Report):
 }
 
 /**
- * What a variable says where its key takes a list or a map: YAML flow (`[80, 443]`, `{a: b}`), or items between commas
- * (`80,443`, `a=b,c=d`). Anything that is not text from a variable comes back as it is.
+ * Parses a variable whose key requires a list or map: YAML flow (`[80, 443]`, `{a: b}`), or items separated by commas
+ * (`80,443`, `a=b,c=d`). Returns anything but text from a variable unchanged.
  */
 export function collectionOf(value: Value, want: 'list' | 'map', key: string, report: Report): Value {
   if (value.type !== 'scalar' || !value.loose || typeof value.value !== 'string') return value

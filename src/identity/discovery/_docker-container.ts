@@ -10,8 +10,8 @@ const maxLabelChars = 4096
 const maxAllLabelChars = 32 * 1024
 
 /**
- * A container as Docker describes it: the answer of `GET /containers/{id}/json` (Engine API 1.24 and later, and what
- * Podman answers there), or its file `config.v2.json`, which has the same field names.
+ * Container from a Docker description: the response of `GET /containers/{id}/json` (Engine API 1.24 and later, also
+ * Podman), or the file `config.v2.json`, which has the same field names.
  */
 export function dockerContainer(
   id: string,
@@ -39,8 +39,8 @@ export function dockerContainer(
 }
 
 /**
- * The label alone does not say it: an image brings labels of its own. A kubelet puts the container into the control group
- * of the pod (`…/podUID`, `…-podUID.slice` with `_`).
+ * The label alone is not proof, as images can set labels. A kubelet also puts the container into the pod's control
+ * group (`…/podUID`, `…-podUID.slice` with `_`).
  */
 function podUidOf(uid: string, description: JsonObject): string {
   const parent = textOf(objectOf(description.HostConfig).CgroupParent, maxLabelChars).replaceAll('_', '-')
@@ -84,7 +84,7 @@ function healthText(value: unknown): string {
   return value === 'starting' || value === 'healthy' || value === 'unhealthy' ? value : ''
 }
 
-/** The file has flags, of which Docker makes a word in this way (moby, container/state.go, StateString). */
+/** Docker derives a word from the flags in the file in this way (moby, container/state.go, StateString). */
 function stateText(state: JsonObject): string {
   if (state.Running === true) {
     if (state.Paused === true) return 'paused'

@@ -50,7 +50,7 @@ export class Inspections {
     this.#fixed(id)
     const question = this.#asked.get(id)
     if (question !== undefined) question.counts = false
-    if (seen !== undefined && !known.has(id)) this.#tell(seen)
+    if (seen !== undefined && !known.has(id)) this.#report(seen)
     room.give(entityBytes(known.get(id)))
     if (known.delete(id)) sink.containerGone(id)
   }
@@ -71,7 +71,7 @@ export class Inspections {
   #next(): void {
     for (const [id, seen] of this.#waiting) {
       if (this.#asked.size >= maxQuestions) return
-      // One that changed while it is asked for is asked for again, once.
+      // A container that changes during its request is requested once more afterwards.
       if (this.#asked.has(id)) continue
       this.#waiting.delete(id)
       void this.#ask(id, seen)
@@ -87,7 +87,7 @@ export class Inspections {
         if (question.counts) this.gone(id, seen)
         return
       }
-      if (question.counts) this.#tell(container)
+      if (question.counts) this.#report(container)
       this.#fixed(id)
     } catch (error) {
       if (question.counts) this.#fail(id, error)
@@ -107,7 +107,7 @@ export class Inspections {
     if (this.#failed.size === 0) this.fault = ''
   }
 
-  #tell(container: Container): void {
+  #report(container: Container): void {
     const { known, room, sink } = this.#options
     const before = known.get(container.id)
     if (before === undefined ? known.size >= maxContainers : isSame(before, container)) return

@@ -2,7 +2,7 @@ import { type JsonObject, listOf, parseObject, textOf } from '../../foundation/l
 import type { Container } from '../../foundation/model/entity.ts'
 import { imageId, imageName, labelsOf } from './_docker-container.ts'
 
-// What runtimes write into `annotations` of a bundle's config.json (OCI runtime specification 1.0, config.md).
+// Reads `annotations` in a bundle's config.json, as written by runtimes (OCI runtime specification 1.0, config.md).
 
 /**
  * Container of the CRI plugin of containerd (containerd, pkg/cri/annotations), or of nerdctl. `pid` as in `Container`.
@@ -10,7 +10,7 @@ import { imageId, imageName, labelsOf } from './_docker-container.ts'
 export function containerdContainer(id: string, annotations: JsonObject, pid: number): Container {
   const of = (key: string) => textOf(annotations[`io.kubernetes.cri.${key}`])
   const name = of('container-name')
-  // As the kubelet labels the container; the labels themselves are in no file.
+  // The labels that the kubelet sets; no file contains the labels themselves.
   const labels = {
     'io.kubernetes.pod.name': of('sandbox-name'),
     'io.kubernetes.pod.namespace': of('sandbox-namespace'),
@@ -44,7 +44,7 @@ export function crioContainer(id: string, annotations: JsonObject): Container {
     imageId: imageId(of('ImageRef')),
     labels,
     podUid: kubernetes('io.kubernetes.pod.uid'),
-    // The container that holds a pod's namespaces has no name in it.
+    // A pod's sandbox container has no name in the pod.
     podContainer: of('ContainerType') === 'sandbox' ? '' : kubernetes('io.kubernetes.container.name'),
     logPath: logPath.startsWith('/') ? logPath : '',
   }
@@ -57,7 +57,7 @@ export function podmanContainer(id: string, listed: JsonObject | undefined, logP
     ...unnamed,
     id,
     runtime: 'podman',
-    // The metadata keep the first name, of before a container was renamed.
+    // The metadata contain the first name, from before a rename.
     name: textOf(listOf(listed?.names)[0]),
     image: imageName(metadata?.['image-name']),
     imageId: imageId(listed?.image),
@@ -65,7 +65,7 @@ export function podmanContainer(id: string, listed: JsonObject | undefined, logP
   }
 }
 
-/** An object that is written as a text within JSON. */
+/** An object encoded as a string within JSON. */
 function objectIn(text: unknown): JsonObject | undefined {
   return parseObject(Buffer.from(textOf(text, maxNestedChars)))
 }

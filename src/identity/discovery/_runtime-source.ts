@@ -72,19 +72,19 @@ export interface RuntimeSession {
   close(): void
 }
 
-/** Why a daemon cannot be followed, in the words of one kind of daemon. */
+/** Texts for faults of one kind of daemon. */
 export interface FaultWords {
   denied(): Fault
-  /** The hint where nothing listens. */
+  /** Hint if nothing listens. */
   readonly absent: string
-  /** How it is called where the connection to it is lost. */
+  /** Name of the daemon in messages about a lost connection. */
   readonly daemon: string
   readonly startAgain: string
-  /** Something else answers. */
+  /** Fault if another program responds. */
   readonly strange: Fault
 }
 
-/** The fault of a place by the code of the system, '' where there is none, and the text of the error. */
+/** Fault of a place from the system's error code, '' if there is none, and the error text. */
 export function faultOf(
   name: string,
   code: string,
@@ -113,7 +113,7 @@ export interface Runtime<P extends Place> {
 const searchMs = 2_000
 /** A connection of this length, in milliseconds, worked: its loss is reported, and the backoff starts again. */
 const settledMs = 10_000
-const nobody = { runtime: '', version: '', endpoint: '', rootDir: '' }
+const noDaemon = { runtime: '', version: '', endpoint: '', rootDir: '' }
 const noFault: Fault = { reason: '', hint: '' }
 
 /** Reports the containers of the first daemon of its kind that responds, until stopped. */
@@ -124,7 +124,7 @@ export class RuntimeSource<P extends Place> {
   /** Containers reported to the sink, over all sessions. */
   readonly #known = new Map<string, Container>()
   readonly #backoff = new Backoff({ initialMs: 200, maxMs: 10_000, multiplier: 2, jitter: 0.3 })
-  #daemon = nobody
+  #daemon = noDaemon
   #session: RuntimeSession | undefined
   #connected = false
   #fault = noFault
@@ -132,7 +132,7 @@ export class RuntimeSource<P extends Place> {
   #aside = noFault
   #hasWarned = false
   #phase: 'new' | 'running' | 'stopped' = 'new'
-  /** Ends the pause that runs. */
+  /** Ends the current pause. */
   #wake: () => void = () => undefined
 
   constructor(runtime: Runtime<P>, options: RuntimeSourceOptions) {
@@ -197,7 +197,7 @@ export class RuntimeSource<P extends Place> {
 
   /** Whether a daemon with containers was lost. */
   get #wasLost(): boolean {
-    return this.#daemon !== nobody && this.#known.size > 0
+    return this.#daemon !== noDaemon && this.#known.size > 0
   }
 
   /** Follows one daemon until it is lost. */
@@ -231,7 +231,7 @@ export class RuntimeSource<P extends Place> {
 
   #reached({ name: endpoint }: P, { runtime, version, rootDir }: Daemon): void {
     const { log } = this.#options
-    if (this.#daemon === nobody) {
+    if (this.#daemon === noDaemon) {
       log.info('connected to the container runtime', { runtime, version, endpoint })
       if (this.#aside.hint !== '')
         log.warn('the configured endpoint is not available; following another runtime', { ...this.#aside })

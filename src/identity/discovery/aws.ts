@@ -49,8 +49,8 @@ export const aws: CloudProvider = {
 }
 
 /**
- * Old machines on Xen: the UUIDs begin with "ec2" (EC2 user guide, "Identify EC2 instances"). One in 4096 random ones
- * does so too, hence also the serial number where there is a firmware (as cloud-init's ds-identify).
+ * Old machines on Xen: their UUIDs start with "ec2" (EC2 user guide, "Identify EC2 instances"). So does one in 4096
+ * random ones, hence the check of the serial number if there is a firmware (as in cloud-init's ds-identify).
  */
 function xenUuid({ product_uuid, product_serial, sys_vendor, bios_vendor, hypervisor_uuid }: Dmi): boolean {
   const uuid = product_uuid.toLowerCase()
@@ -73,7 +73,7 @@ async function token(service: MetadataService): Promise<string> {
 function explained(error: unknown): unknown {
   if (!(error instanceof MetadataError)) return error
   const command = 'aws ec2 modify-instance-metadata-options --instance-id <id>'
-  // Packets of this one answer may have a time to live of 1, which the bridge of a container uses up.
+  // This response may have a time to live of 1, which a container's bridge uses up.
   if (error.fault === 'silent')
     return new MetadataError(
       `${error.message}; in a container, an HttpPutResponseHopLimit of 1 blocks the token`,

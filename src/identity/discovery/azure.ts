@@ -6,7 +6,7 @@ export const azure: CloudProvider = {
   name: 'azure',
   summary: 'Azure virtual machines, by the instance metadata service.',
   endpoint: 'http://169.254.169.254',
-  // The vendor is Microsoft for every Hyper-V. Only machines of Azure have this number, and all of them.
+  // Every Hyper-V has the vendor Microsoft. All machines of Azure have this number, and no others.
   recognise: dmi => dmi.chassis_asset_tag === '7783-7084-3265-9085-8269-3286-77',
   async read(service) {
     const compute = await service.fields({

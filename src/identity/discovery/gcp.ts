@@ -10,7 +10,7 @@ export const gcp: CloudProvider = {
   summary: 'Google Compute Engine instances, by the metadata server.',
   // Address of metadata.google.internal, without a DNS lookup.
   endpoint: 'http://169.254.169.254',
-  // "Google" alone is the maker of Chromebooks too.
+  // "Google" alone is also the maker of Chromebooks.
   recognise: dmi => dmi.product_name === 'Google Compute Engine' || dmi.product_name === 'Google',
   async read(service) {
     const [instanceId, zonePath, project, instanceName, machineType, imageId] = await Promise.all([
@@ -50,7 +50,7 @@ function question(path: string): MetadataRequest {
   }
 }
 
-/** Of `projects/123456789012/zones/us-central1-a`. */
+/** Last part of `projects/123456789012/zones/us-central1-a`. */
 function lastPart(path: string): string {
   return path.slice(path.lastIndexOf('/') + 1)
 }

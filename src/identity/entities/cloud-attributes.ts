@@ -1,7 +1,7 @@
 import type { Attributes } from '../../foundation/model/attributes.ts'
 import type { Cloud } from '../../foundation/model/entity.ts'
 
-/** Adds what a cloud tells of the machine (semantic conventions, cloud and host attributes). */
+/** Adds attributes of the machine in its cloud (semantic conventions, cloud and host attributes). */
 export function cloudAttributes(attributes: Attributes, cloud: Cloud | undefined): void {
   if (cloud === undefined) return
   const named: readonly (readonly [string, string])[] = [

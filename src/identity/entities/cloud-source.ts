@@ -7,27 +7,27 @@ import { readDmi } from './firmware.ts'
 export interface CloudProviderSettings {
   readonly enabled: boolean
   /**
-   * '': the provider's own, which is asked only where the machine is one of it. Written, it is asked on every machine,
-   * wherever it is: who writes an address wants it asked, and a name in it is looked up.
+   * '' for the provider's own endpoint, which is queried only if the firmware is the provider's. A configured endpoint
+   * is queried on every machine, and its host name is resolved.
    */
   readonly endpoint: string
-  /** Milliseconds, for everything that is asked of it at one time. */
+  /** Milliseconds for all requests of one query. */
   readonly timeout: number
 }
 
 export interface CloudSourceOptions {
   readonly providers: readonly CloudProvider[]
   readonly settings: Readonly<Record<CloudProvider['name'], CloudProviderSettings>>
-  /** Time from an answer to the next question. */
+  /** Milliseconds from a response to the next query. */
   readonly refreshMs: number
-  /** `/sys`, or where it is mounted. */
+  /** Mount point of sysfs, usually `/sys`. */
   readonly sysfs: string
   readonly sink: Pick<EntitySink, 'cloud'>
-  /** Told when the answers cease, and when there is none at the start; not of every attempt. */
+  /** Called when responses stop, and when there is none at the start; not for every attempt. */
   readonly warn: (reason: string, hint: string) => void
 }
 
-/** How it stands; texts that are not known are ''. Without a hint nothing is wrong: there is nobody to ask. */
+/** State of the source; unknown texts are ''. Without a hint there is no fault: no provider to query. */
 export interface CloudState extends SourceState {
   /** `cloud.provider` of semantic conventions. */
   readonly provider: string
@@ -35,22 +35,21 @@ export interface CloudState extends SourceState {
   readonly instanceId: string
 }
 
-/** A provider that may be this machine's. */
+/** A provider whose cloud this machine may be in. */
 interface Candidate {
   readonly provider: CloudProvider
   readonly endpoint: string
   readonly timeoutMs: number
 }
 
-/** The first wait after a failure: the network may be on its way up. */
+/** First wait after a failure: the network may not be up yet. */
 const retryMs = 5_000
-/** A timer of Node that is longer does not wait at all. */
+/** Longer Node.js timers fire immediately. */
 const longestWaitMs = 2 ** 31 - 1
 
 /**
- * Tells which cloud the machine is in. The candidates are asked all at once, and the first good answer counts. It is
- * asked for again every `refreshMs`, in a new conversation with a new token; what was found stays until something else
- * is found.
+ * Finds the cloud that the machine is in. Queries all candidates at once; the first good response wins. Repeats every
+ * `refreshMs` on a new connection with a new token, and keeps the last result until there is a new one.
  */
 export class CloudSource {
   readonly #options: CloudSourceOptions
@@ -82,17 +81,17 @@ export class CloudSource {
     }
   }
 
-  /** Resolves as soon as the cloud is known, or that it cannot be known at present. Never rejects. */
+  /** Resolves once the cloud is known, or cannot be known at present. Never rejects. */
   async start(): Promise<void> {
     const dmi = await readDmi(this.#options.sysfs)
     if (this.#stopped) return
     this.#candidates = candidates(this.#options, dmi)
     if (this.#candidates.length > 0) return this.#refresh()
-    this.#reason = nobody(this.#options, dmi)
+    this.#reason = noCandidates(this.#options, dmi)
     this.#options.sink.cloud(undefined)
   }
 
-  /** Ends what is under way; the sink is told nothing more. */
+  /** Cancels queries; the sink receives nothing more. */
   stop(): void {
     this.#stopped = true
     clearTimeout(this.#timer)
@@ -105,7 +104,7 @@ export class CloudSource {
     )
     if (this.#stopped) return
     if ('cloud' in answer) {
-      // A machine does not move: the others need not be asked again.
+      // Machines do not move between clouds, so the others are not queried again.
       this.#candidates = [answer.candidate]
       this.#take(answer.cloud)
     } else this.#miss(answer)
@@ -150,12 +149,12 @@ export class CloudSource {
     this.#connected = false
     this.#reason = reason
     this.#hint = hint
-    // Once for each time that it falls silent, not for each attempt.
+    // Once per outage, not per attempt.
     if (first) this.#options.warn(reason, hint)
   }
 }
 
-/** Why a candidate gave no answer. */
+/** Failed query of a candidate. */
 class Failure extends Error {
   readonly hint: string
 
@@ -177,8 +176,8 @@ function candidates({ providers, settings }: CloudSourceOptions, dmi: Dmi): Cand
   return found
 }
 
-/** Why nobody is asked. */
-function nobody({ providers }: CloudSourceOptions, dmi: Dmi): string {
+/** Reason for having no candidates. */
+function noCandidates({ providers }: CloudSourceOptions, dmi: Dmi): string {
   const [provider] = providers.filter(provider => provider.recognise(dmi))
   if (provider !== undefined) return `cloud.${provider.name}.enabled is false`
   const maker = (dmi.sys_vendor || dmi.bios_vendor).replace(/[^ -~]/g, '?').slice(0, 64)
@@ -186,7 +185,7 @@ function nobody({ providers }: CloudSourceOptions, dmi: Dmi): string {
   return `not a cloud that svc supports: ${says}`
 }
 
-/** Without the user and the password that may stand in it. */
+/** Endpoint without user and password. */
 function origin(endpoint: string): string {
   return URL.canParse(endpoint) ? new URL(endpoint).origin : 'it'
 }

@@ -1,23 +1,23 @@
 const redacted = '[REDACTED]'
-/** Of the line that is shown, in UTF-16 units. */
+/** Maximum length of the displayed line, in UTF-16 units. */
 const maxLength = 1_024
 const maxArguments = 256
-/** Also what turns the direction of a line, or breaks it: nobody's name is to read as another's. */
+/** Includes characters that break a line or change its direction, so that no name displays as another. */
 const unprintable = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu
 const secretName =
   /pass(wd|word|phrase|code|in|out)?\d?$|pwd\d?$|(^|[-_.])pw\d?$|secret|token|credential|api[-_.]?key|(access|private|account|shared|signing|encryption)[-_.]?key|^auth|[-_.]auth$|authorization|cookie|session[-_.]?id|signature$|^sas$|^key$|dsn$/i
 
 /**
- * Tokens that say what they are: of GitHub, GitLab, Slack, Stripe, npm, Vault, Google and AWS, by their published prefixes,
- * and JSON Web Tokens (RFC 7519), which begin with an object in base64.
+ * Secrets recognisable by form: tokens of GitHub, GitLab, Slack, Stripe, npm, Vault, Google and AWS, by their published
+ * prefixes, and JSON Web Tokens (RFC 7519), which begin with a base64 object.
  */
 const token =
   /\b(?:gh[pousr]_\w{20,255}|github_pat_\w{20,255}|glpat-[\w-]{16,255}|xox[abeprs]-[\w-]{10,255}|[rs]k_(?:live|test)_\w{16,255}|npm_\w{36}|hv[sb]\.[\w-]{20,255}|AIza[\w-]{35}|A(?:KIA|SIA)[0-9A-Z]{16}|eyJ[\w-]{10,1500}\.eyJ[\w-]{2,1500}(?:\.[\w-]{0,1500})?)/g
 
-/** Options whose value is `user:password`: curl, wget and their kind; of Samba `user%password`. */
+/** Options whose value is `user:password` (curl, wget and similar) or `user%password` (Samba). */
 const userOption = /^(-u|--user|--proxy-user|-U)$/
 
-/** Options of one letter whose value is a secret, as the next word or right behind them. */
+/** One-letter options whose value is a secret, either the next word or appended. */
 const letters: ReadonlyMap<string, string> = new Map(
   Object.entries({
     p: 'sshpass mongo mongosh mongodump mongorestore mongoexport mongoimport cqlsh docker podman nerdctl skopeo buildah helm oc az cf 7z 7za 7zr rar unrar mysqlsh',
@@ -32,22 +32,21 @@ const letters: ReadonlyMap<string, string> = new Map(
     programs.split(' ').map(program => [`${program} -${letter}`, letter] as const),
   ),
 )
-/** Of these the value can only stand right behind the option; alone it asks for the password. */
+/** These accept a password only appended to the option; the option alone prompts for it. */
 const mysql = /^(mysql|mariadb)/
-/** `docker run -p 80:80` names a port. Only these words of such programs mean a login. */
+/** `-p` of these is a password only after `login`: `docker run -p 80:80` names a port. */
 const withPorts = /^(docker|podman|nerdctl|buildah|helm|oc|az|cf)$/
-/** Programs to whom others hand over: what they start has options of its own. */
+/** Programs with options in `letters`, which may follow others on the same line (`sudo`, `docker exec`). */
 const programs = new Set([...letters.keys()].map(each => each.slice(0, each.indexOf(' '))))
-/** Oracle's: `user/password@place`. */
+/** Oracle tools take `user/password@place`. */
 const oracle = /^(sqlplus|sqlldr|rman|expdp|impdp|exp|imp)$/
 
 /**
- * A command line for people: values that look secret by the option, variable, header or part of a URL that they stand
- * with, and tokens of well-known kinds read `[REDACTED]`, characters that cannot be shown `?`; cut after 1 KiB. A secret that
- * nothing announces cannot be known.
+ * Command line for display, at most 1 KiB. Values that an option, variable, header or URL marks as secret, and
+ * well-known tokens, become `[REDACTED]`; unprintable characters become `?`. Unmarked secrets cannot be recognised.
  */
 export function commandLine(args: readonly string[]): string {
-  // A program that wrote a title over its arguments has all words in one.
+  // A program that wrote a title over its arguments has all words in one argument.
   const words = args.length === 1 ? args[0]!.slice(0, 4 * maxLength).split(' ') : args.slice(0, maxArguments)
   const context: Context = { program: '', before: '', isLogin: false }
   const shown: string[] = []
@@ -61,15 +60,15 @@ export function commandLine(args: readonly string[]): string {
   return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line
 }
 
-/** What the words so far say about the next. */
+/** State from the words so far. */
 interface Context {
-  /** The last one that is a program that is known. */
+  /** Last known program. */
   program: string
   before: string
   isLogin: boolean
 }
 
-/** A word, which may be a whole command for a shell. */
+/** Redacts a word, which may be a whole command for a shell. */
 function shownWord(word: string, context: Context): string {
   const shown = shownOne(word, context)
   follow(word, context)
@@ -79,7 +78,7 @@ function shownWord(word: string, context: Context): string {
   let quote = ''
   for (const piece of word.split(' ')) {
     if (quote !== '') {
-      // The rest of a secret that has spaces in it.
+      // Rest of a quoted secret with spaces.
       if (piece.endsWith(quote)) quote = ''
       continue
     }
@@ -135,7 +134,7 @@ function isLetter(program: string, option: string, isLogin: boolean): boolean {
 const named = /([\w.-]{1,64})(=|":\s?"?)/g
 const value = /[^&;,"\s]*/y
 
-/** What a value holds may have a name of its own: `--set=db.password=…`. */
+/** Values may contain named values themselves: `--set=db.password=…`. */
 function withoutNamed(word: string): string {
   let shown = ''
   let at = 0

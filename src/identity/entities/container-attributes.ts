@@ -2,7 +2,7 @@ import type { Attributes } from '../../foundation/model/attributes.ts'
 import type { Container, Pod } from '../../foundation/model/entity.ts'
 import type { ContainerPlace } from './container-place.ts'
 
-/** Adds what tells of a container (semantic conventions, container attributes). */
+/** Adds attributes of a container (semantic conventions, container attributes). */
 export function containerAttributes(
   attributes: Attributes,
   place: ContainerPlace,
@@ -23,7 +23,7 @@ export function containerAttributes(
   }
 }
 
-/** Adds what tells of a pod (semantic conventions, k8s attributes). */
+/** Adds attributes of a pod (semantic conventions, k8s attributes). */
 export function podAttributes(
   attributes: Attributes,
   place: ContainerPlace,
@@ -43,7 +43,7 @@ export function podAttributes(
     if (container === undefined || container.image === '') image(attributes, inPod.image)
   }
   if (pod === undefined) {
-    // What the kubelet tells the runtime (k8s.io/kubernetes, pkg/kubelet/types/labels.go).
+    // Labels that the kubelet gives to the runtime (k8s.io/kubernetes, pkg/kubelet/types/labels.go).
     const [podName, namespace] = [container?.labels.get(podNameLabel), container?.labels.get(namespaceLabel)]
     if (podName) attributes.set('k8s.pod.name', podName)
     if (namespace) attributes.set('k8s.namespace.name', namespace)
@@ -69,7 +69,7 @@ export function podAttributes(
   }
 }
 
-/** Kinds of owners that the conventions know, by what they call them. */
+/** Owner kinds of the semantic conventions, by attribute name. */
 export const ownerKinds: ReadonlyMap<string, string> = new Map(
   ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'CronJob', 'Job'].map(kind => [
     kind,
@@ -80,7 +80,7 @@ export const ownerKinds: ReadonlyMap<string, string> = new Map(
 const podNameLabel = 'io.kubernetes.pod.name'
 export const namespaceLabel = 'io.kubernetes.pod.namespace'
 
-/** The tag that tells a version of an image; '' for none, and for one that moves. */
+/** Tag of an image if it identifies a version; '' for none, and for moving tags. */
 export function imageTag(reference: string): string {
   const { tag } = parseReference(reference)
   return tag === 'latest' ? '' : tag
@@ -93,7 +93,7 @@ function image(attributes: Attributes, reference: string): void {
   if (name !== '' && digest !== '') attributes.set('container.image.repo_digests', [`${name}@${digest}`])
 }
 
-/** Splits `host:5000/shop/cart:1.2@sha256:…`. An image without a name is known by its digest alone: `sha256:…`. */
+/** Splits `host:5000/shop/cart:1.2@sha256:…`. An image without a name has only a digest: `sha256:…`. */
 function parseReference(reference: string): { name: string; tag: string; digest: string } {
   const at = reference.indexOf('@')
   const named = at < 0 ? reference : reference.slice(0, at)

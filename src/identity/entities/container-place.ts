@@ -1,23 +1,23 @@
 import { ownText } from '../../foundation/lib/own-text.ts'
 
-/** Where a process runs, as its control group tells. */
+/** Where a process runs, by its control group. */
 export interface ContainerPlace {
-  /** 64 hexadecimal digits; '' outside of containers. */
+  /** 64 hexadecimal digits; '' outside containers. */
   readonly id: string
-  /** '' where the path does not tell. */
+  /** '' if the path does not show it. */
   readonly runtime: string
-  /** '' outside of pods. */
+  /** '' outside pods. */
   readonly podUid: string
-  /** The container that this one runs in (Docker in Docker); it is what is told while nobody knows the inner one. */
+  /** Container that this one runs in (Docker in Docker); reported while the inner one is unknown. */
   readonly outer?: ContainerPlace
 }
 
 export const noPlace: ContainerPlace = { id: '', runtime: '', podUid: '' }
 
-/** Containers within each other that are told apart; what lies deeper counts to the last of them. */
+/** Maximum nested containers; deeper ones count as the last of these. */
 const maxNested = 4
 
-/** What container runtimes put before the container's id, and their names (`container.runtime.name`). */
+/** Prefixes that runtimes put before the container id, and the runtime's name (`container.runtime.name`). */
 const runtimes: ReadonlyMap<string, string> = new Map([
   ['docker', 'docker'],
   ['cri-containerd', 'containerd'],
@@ -28,8 +28,8 @@ const runtimes: ReadonlyMap<string, string> = new Map([
 ])
 
 /**
- * Where a process runs by its /proc/PID/cgroup (cgroups(7)): `hierarchy:controllers:path`, a line for each hierarchy.
- * Of several hierarchies the one that tells most is taken: in a hybrid one, not all have the container's group.
+ * Parses /proc/PID/cgroup (cgroups(7)), one line `hierarchy:controllers:path` per hierarchy. The most detailed line
+ * wins: with hybrid hierarchies, not all contain the container's group.
  */
 export function placeOf(cgroupFile: string): ContainerPlace {
   let found: readonly Found[] = []
@@ -42,7 +42,7 @@ export function placeOf(cgroupFile: string): ContainerPlace {
   return found.reduce<ContainerPlace | undefined>(within, undefined) ?? noPlace
 }
 
-/** The same, by the names of a control group and of those above it, the innermost first. */
+/** The same from the names of a control group and its parents, innermost first. */
 export function placeOfNames(names: readonly string[]): ContainerPlace {
   return placeOf(`/${names.toReversed().join('/')}`)
 }
@@ -58,24 +58,24 @@ function within(outer: ContainerPlace | undefined, { id, runtime, podUid }: Foun
   return outer === undefined ? inner : { ...inner, outer }
 }
 
-/** Below it users make and name groups as they like: no container there is believed, rootless ones neither. */
+/** Users create and name groups below this slice, so containers there are ignored, including rootless ones. */
 const usersSlice = 'user.slice'
 
-/** All containers on a path, the outermost first. */
+/** All containers on a path, outermost first. */
 function containersOf(path: string): Found[] {
   const found: Found[] = []
   let podUid = ''
   let before = ''
   for (const segment of path.split('/')) {
     if (segment === usersSlice) break
-    // `SLICE:RUNTIME:ID` is how a runtime that expects systemd names groups without it.
+    // A runtime configured for systemd names groups `SLICE:RUNTIME:ID` when systemd is missing.
     const parts = segment.split(':', 3)
     podUid = podOf(parts[0]!) || podUid
     const container = parts.length === 3 ? ofPair(parts[1]!, parts[2]!) : ofSegment(segment, before)
     before = segment
     if (container === undefined) continue
     if (container === attendant) return found
-    // Within its own group a container's name may stand again (libpod-ID.scope/libpod-payload-ID).
+    // A container's own group may contain its name again (libpod-ID.scope/libpod-payload-ID).
     if (container.id === found.at(-1)?.id) continue
     if (found.length === maxNested) break
     found.push({ ...container, podUid })
@@ -85,20 +85,20 @@ function containersOf(path: string): Found[] {
   return found
 }
 
-/** A process of the runtime itself, which watches over a container and is none. */
+/** A process of the runtime that supervises a container. */
 const attendant = { id: '', runtime: '' }
 
 function ofPair(runtime: string, id: string): typeof attendant | undefined {
   return isId(id) ? { id, runtime: runtimes.get(runtime) ?? '' } : undefined
 }
 
-/** `ID`, `RUNTIME-ID` or `RUNTIME-ID.scope`. */
+/** Parses `ID`, `RUNTIME-ID` or `RUNTIME-ID.scope`. */
 function ofSegment(segment: string, before: string): typeof attendant | undefined {
   const name = segment.endsWith('.scope') ? segment.slice(0, -'.scope'.length) : segment
   const id = name.slice(-idLength)
   if (!isId(id)) return undefined
   if (name.length === idLength) {
-    // The pods of Podman have ids of the same form.
+    // Podman's pods have ids of the same form.
     if (before === 'libpod_parent') return undefined
     return { id, runtime: before === 'docker' ? 'docker' : '' }
   }
@@ -114,7 +114,7 @@ function isId(text: string): boolean {
   return text.length === idLength && /^[0-9a-f]+$/.test(text)
 }
 
-/** The uid in `podUID`, `kubepods-burstable-podUID.slice` (with `_`); of a static pod it is the hash of its file. */
+/** Uid from `podUID` or `kubepods-burstable-podUID.slice` (with `_`); for a static pod, the hash of its manifest. */
 function podOf(segment: string): string {
   const name = segment.endsWith('.slice') ? segment.slice(0, -'.slice'.length) : segment
   const at = name.lastIndexOf('pod')

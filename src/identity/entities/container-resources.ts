@@ -11,30 +11,30 @@ import type { Surroundings } from './surroundings.ts'
 export interface ContainerResourcesOptions {
   readonly entities: Pick<Entities, 'surroundings' | 'containerOf' | 'podOfUid'>
   readonly processes: Pick<ProcessTable, 'running' | 'about'>
-  /** Whom that counts to which is in no container. */
+  /** Resource for data from outside containers. */
   readonly host: () => Resource
   readonly maxContainers?: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
 interface Known {
   resource: Resource
   surroundings: Surroundings
-  /** Of the first process of the container, the last that was known. */
+  /** Last known resource of the container's first process. */
   main: Resource | undefined
   checkedMs: number
-  /** A runtime or a cluster told who it is. */
+  /** A runtime or a cluster reported the container. */
   isNamed: boolean
 }
 
 const checkEveryMs = 1_000
-/** A container's resource, about. */
+/** Approximate size of a container's resource. */
 const resourceBytes = 3_072
 
 /**
- * Containers as resources, for what is not told of one process of theirs: what they log. They are the service that their
- * first process is, with what that one was told of OpenTelemetry, also when it has ended.
+ * Resources of containers, for data without a process, such as their logs. The service is that of the first process,
+ * with its OpenTelemetry variables, also after it has ended.
  */
 export class ContainerResources {
   readonly #options: ContainerResourcesOptions
@@ -48,8 +48,8 @@ export class ContainerResources {
   }
 
   /**
-   * The same object for as long as nothing else is told; looks at most once in a second, once it is known who the container
-   * is: what a new one logs first is not told of nobody.
+   * The same object until its attributes change. Checks at most once per second once the container is identified; until
+   * then at each call, so that the first logs of a new container get its name.
    */
   of(place: ContainerPlace): Resource {
     const key = place.id || place.podUid
@@ -74,12 +74,12 @@ export class ContainerResources {
     return known.resource
   }
 
-  /** What is known of them takes so many bytes of memory, about. */
+  /** Approximate memory. */
   get bytes(): number {
     return this.#known.size * resourceBytes
   }
 
-  /** They are described anew when they are asked for. Returns how many bytes that gives back, about. */
+  /** Removes all resources; they are created again on demand. Returns the approximate memory freed. */
   shed(): number {
     const { bytes } = this
     this.#known.clear()
@@ -95,7 +95,7 @@ export class ContainerResources {
     const pid = this.#options.entities.containerOf(place.id)?.pid ?? 0
     if (pid === 0) return undefined
     const resource = this.#options.processes.running(pid)
-    // Another process may have its number by now.
+    // Its number may have been reused.
     return resource?.attributes.get('container.id') === place.id ? resource : undefined
   }
 
@@ -106,7 +106,7 @@ export class ContainerResources {
     addSurroundings(attributes, surroundings)
     for (let i = 0; i < (main?.attributes.size ?? 0); i++) {
       const key = main!.attributes.keys[i]!
-      // What is told of the container may be newer than what its process has of it.
+      // The surroundings may be newer than the process's copy of them.
       if (!ofProcess.test(key) && !surroundingKey.test(key)) attributes.set(key, main!.attributes.values[i]!)
     }
     return withAdded(attributes, this.#options.processes.about)
@@ -116,7 +116,7 @@ export class ContainerResources {
 const ofProcess = /^(process\.|telemetry\.sdk\.language$|service\.instance\.id$)/
 const surroundingKey = /^(container|cloud|host|k8s)\./
 
-/** By what it was made of, where neither its process nor anybody else names the service. */
+/** Name by image, if neither the process nor any other source names the service. */
 function fallbackName({ attributes }: Surroundings): string {
   const image = String(attributes.get('container.image.name') ?? '')
   return (

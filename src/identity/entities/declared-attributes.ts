@@ -1,41 +1,41 @@
 import { ownText } from '../../foundation/lib/own-text.ts'
 
-/** What somebody names a service with: a process in its environment, or who annotates a pod. */
+/** Attributes set by a process's environment or by pod annotations. */
 export type DeclaredAttributes = readonly (readonly [key: string, value: string])[]
 
-/** Attributes that were told and are not taken, by why. */
+/** Dropped attributes by reason. */
 export interface AttributeLosses {
-  /** They name neither service nor deployment, and nobody has allowed them. */
+  /** Neither of service nor deployment, and not allowed by configuration. */
   not_allowed: number
-  /** More than one process may name, or than all together. */
+  /** Over the limit of one process, or of all. */
   too_many: number
-  /** The end of a key or value. */
+  /** Truncated key or value. */
   too_long: number
 }
 
 export type AttributeLoss = keyof AttributeLosses
 
-/** Of one process or pod. */
+/** Maximum attributes of one process or pod. */
 const maxAttributes = 32
 const maxKeyBytes = 128
 export const maxDeclaredBytes = 256
 const maxAllBytes = 4_096
 
 /**
- * Whether a process may name it of itself: what its service is called and how it is deployed, but not which instance it
- * is, and of all else what `more` lists, `app.*` for all that begin with `app.`. A list of what is allowed, because each
- * receiver has names of its own by which it knows hosts, containers and instances (`dt.entity.host`, `instance`, `job`):
- * whoever may start a process must not be able to pose as another.
+ * Whether a process may set the attribute about itself: its service name and deployment but not its instance, and
+ * whatever `more` lists (`app.*` for all with the prefix `app.`). An allow-list, because receivers identify hosts,
+ * containers and instances by names of their own (`dt.entity.host`, `instance`, `job`), and a user who may start a
+ * process must not be able to pose as another.
  */
 export function mayDeclare(key: string, more: readonly string[]): boolean {
   if (key.startsWith('deployment.')) return true
-  // Receivers fold keys: `service.instance_id` is one label with `service.instance.id` to Prometheus.
+  // Receivers normalise keys: to Prometheus, `service.instance_id` and `service.instance.id` are the same label.
   if (key.startsWith('service.'))
     return !/^serviceinstance(id)?$/.test(key.toLowerCase().replace(/[^a-z0-9]/g, ''))
   return more.some(each => (each.endsWith('.*') ? key.startsWith(each.slice(0, -1)) : key === each))
 }
 
-/** What may be taken of that, each and all within their bounds; `lost` counts the rest. `more`: see `mayDeclare`. */
+/** Attributes that are allowed and within the limits; `lost` counts the rest. `more`: see `mayDeclare`. */
 export function acceptedAttributes(
   told: DeclaredAttributes,
   more: readonly string[],
@@ -43,7 +43,7 @@ export function acceptedAttributes(
 ): DeclaredAttributes {
   const kept: (readonly [string, string])[] = []
   let bytes = 0
-  // What names the service comes first, wherever it stands.
+  // Service attributes first, wherever they are in the list.
   for (const pass of [true, false])
     for (const [key, value] of told) {
       if (/^(service|deployment)\./.test(key) !== pass) continue

@@ -10,58 +10,58 @@ import { type Surroundings, sameSurroundings } from './surroundings.ts'
 
 export type { Surroundings } from './surroundings.ts'
 
-/** What was described, and of what. */
+/** Cached description and its inputs. */
 interface Described {
   readonly surroundings: Surroundings
   readonly container: Container | undefined
   readonly pod: Pod | undefined
-  /** Of the machine, the cluster and the options. */
+  /** Version of machine, cluster and options. */
   readonly generation: number
 }
 
 export interface EntitiesOptions {
-  /** Reads what the runtime keeps of a container in files, for one that nobody told of yet. Must not throw. */
+  /** Reads an unreported container from the runtime's files. Must not throw. */
   readonly look?: (id: string) => Container | undefined
-  /** Told of each container that was not known before. Must not throw. */
+  /** Called for each new container. Must not throw. */
   readonly onContainer?: (container: Container) => void
-  /** Labels of containers that become `container.label.*`. */
+  /** Container labels that become `container.label.*`. */
   readonly containerLabels?: readonly string[]
-  /** Labels and annotations of pods that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
+  /** Pod labels and annotations that become `k8s.pod.label.*` and `k8s.pod.annotation.*`. */
   readonly podLabels?: readonly string[]
   readonly podAnnotations?: readonly string[]
-  /** What annotations may name beside service and deployment (`mayDeclare`). */
+  /** Attributes that annotations may set beside those of service and deployment (`mayDeclare`). */
   readonly allowedKeys?: readonly string[]
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** Containers that are remembered at most, those that ended included. */
+/** Maximum containers, including ended ones. */
 const maxContainers = 16_384
 const maxPods = 16_384
-/** What is gone is still known for so long: its last telemetry is on the way. */
+/** How long removed entries are kept for telemetry in flight. */
 const lingerMs = 60_000
-/** So long nobody asks again for a container that could not be found. */
+/** Minimum interval of searches for a container that was not found. */
 const lookAgainMs = 1_000
-/** A container, a pod, or what is described of one, without its texts. */
+/** A container, a pod or a cached description, without texts. */
 const entryBytes = 1_024
-/** A text without its characters. */
+/** Overhead of a text. */
 const textBytes = 24
 
-/** All that is known of containers, pods and the machine. Each question is answered in constant time. */
+/** Known containers, pods and the machine. All lookups take constant time. */
 export class Entities implements EntitySink {
-  /** Annotations for resources that were not taken since the start, by why, at each look at a pod. */
+  /** Resource annotations dropped since the start, by reason, counted at each read of a pod. */
   readonly lost: AttributeLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   readonly #containers = new Map<string, Container>()
   readonly #pods = new Map<string, Pod>()
-  /** Pods by the containers that they list. */
+  /** Pods by the ids of their containers. */
   readonly #podOf = new Map<string, string>()
-  /** When what is gone is forgotten, in the order of the times. */
+  /** Expiry times of removed entries, in ascending order. */
   readonly #leaving = new Map<string, number>()
-  /** When a container that could not be found was last looked for. */
+  /** Time of the last search for each container that was not found. */
   readonly #missing = new Map<string, number>()
   readonly #described = new Map<string, Described>()
   #generation = 0
-  /** What containers and pods take in memory, about. */
+  /** Approximate memory of containers and pods. */
   #held = 0
   #machine: Cloud | undefined
   #clusterUid = ''
@@ -74,7 +74,7 @@ export class Entities implements EntitySink {
     this.#now = options.now ?? (() => performance.now())
   }
 
-  /** Other labels and annotations from now on. */
+  /** Sets the labels and annotations to report. */
   configure(options: EntitiesOptions): void {
     this.#options = options
     this.#refresh()
@@ -84,14 +84,14 @@ export class Entities implements EntitySink {
     return this.#machine
   }
 
-  /** What is known takes so many bytes of memory, about. */
+  /** Approximate memory. */
   get bytes(): number {
     return (
       this.#held + this.#described.size * entryBytes + (this.#missing.size + this.#podOf.size) * textBytes * 4
     )
   }
 
-  /** Forgets what has gone, and what can be described anew. Returns how many bytes that gives back, about. */
+  /** Removes expired and removed entries, and cached descriptions. Returns the approximate memory freed. */
   shed(): number {
     const { bytes } = this
     for (const id of [...this.#leaving.keys()]) this.#forget(id)
@@ -100,7 +100,7 @@ export class Entities implements EntitySink {
     return bytes - this.bytes
   }
 
-  /** Containers that are there now. */
+  /** Number of running containers. */
   get containerCount(): number {
     let gone = 0
     for (const id of this.#leaving.keys()) if (this.#containers.has(id)) gone++
@@ -131,12 +131,12 @@ export class Entities implements EntitySink {
     return this.#pods.get(uid)
   }
 
-  /** Containers that are there now. */
+  /** Containers that are not removed. */
   *eachContainer(): IterableIterator<Container> {
     for (const container of this.#containers.values()) if (!this.#leaving.has(container.id)) yield container
   }
 
-  /** What surrounds a place; the same object for as long as nothing of it changes. */
+  /** Surroundings of a place; the same object until they change. */
   surroundings(place: ContainerPlace): Surroundings {
     const nearest = this.#nearestKnown(place)
     const container = this.containerOf(nearest.id)
@@ -203,12 +203,15 @@ export class Entities implements EntitySink {
     this.#refresh()
   }
 
-  /** Everything is described anew. */
+  /** Invalidates all descriptions. */
   #refresh(): void {
     this.#generation++
   }
 
-  /** What a runtime within a container made may be known to that one alone: then its container is what is known. */
+  /**
+   * A container created inside another may be known only to the inner runtime; the outer container is then the nearest
+   * known.
+   */
   #nearestKnown(place: ContainerPlace): ContainerPlace {
     let at: ContainerPlace | undefined = place.outer === undefined ? undefined : place
     for (; at !== undefined; at = at.outer) {
@@ -236,12 +239,12 @@ export class Entities implements EntitySink {
     return { attributes, service, podLabels: pod?.labels ?? noLabels }
   }
 
-  /** What a pod listed no longer leads to it. */
+  /** Removes the links from a pod's containers to it. */
   #unlist(pod: Pod): void {
     for (const { id } of pod.containers) if (this.#podOf.get(id) === pod.uid) this.#podOf.delete(id)
   }
 
-  /** Forgets what has been gone for long enough. */
+  /** Removes expired entries. */
   #leave(): void {
     const now = this.#now()
     for (const [id, untilMs] of this.#leaving) {
@@ -261,7 +264,7 @@ export class Entities implements EntitySink {
     this.#unlist(pod)
   }
 
-  /** Rather one that has gone than one that is there. */
+  /** Prefers removed entries. */
   #oldest(among: ReadonlyMap<string, unknown>): string {
     for (const id of this.#leaving.keys()) if (among.has(id)) return id
     return among.keys().next().value!
@@ -270,7 +273,7 @@ export class Entities implements EntitySink {
 
 const noLabels: ReadonlyMap<string, string> = new Map()
 
-/** The oldest goes where there are too many. */
+/** Evicts the oldest entry of a full map. */
 function bound(map: Map<string, unknown>, most: number): void {
   if (map.size > most) map.delete(map.keys().next().value!)
 }

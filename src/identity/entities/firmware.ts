@@ -2,10 +2,10 @@ import { type FileHandle, open } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Dmi } from '../../foundation/model/cloud-provider.ts'
 
-/** An attribute of /sys is a page at most. */
+/** A sysfs attribute has at most one page. */
 const mostBytes = 4096
 
-/** Where each field is below /sys. `product_serial` and `product_uuid` are for root only. */
+/** Path of each field below /sys. `product_serial` and `product_uuid` are readable only by root. */
 const places: Readonly<Record<keyof Dmi, string>> = {
   bios_vendor: 'class/dmi/id/bios_vendor',
   bios_version: 'class/dmi/id/bios_version',
@@ -18,7 +18,7 @@ const places: Readonly<Record<keyof Dmi, string>> = {
   hypervisor_uuid: 'hypervisor/uuid',
 }
 
-/** What the firmware and the hypervisor say of the machine. What is not there, or not for us to read, is ''. */
+/** Firmware and hypervisor fields of the machine. Missing and unreadable fields are ''. */
 export async function readDmi(sysfs: string): Promise<Dmi> {
   const fields = Object.entries(places).map(async ([name, path]) => [name, await line(sysfs, path)] as const)
   return Object.fromEntries(await Promise.all(fields)) as unknown as Dmi
@@ -31,7 +31,7 @@ async function line(sysfs: string, path: string): Promise<string> {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(mostBytes), 0, mostBytes, 0)
     return buffer.toString('latin1', 0, bytesRead).trim()
   } catch {
-    // Machines differ in what they have.
+    // Not every machine has every field.
     return ''
   } finally {
     await file?.close().catch(() => undefined)

@@ -7,62 +7,62 @@ import type { ProcessIdentity } from './process-resource.ts'
 import type { Verdict } from './selection.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** A process, as the table knows it. */
+/** Entry of one process. */
 export interface Process {
   identity: ProcessIdentity
   place: ContainerPlace
   surroundings: Surroundings | undefined
   resource: Resource
-  /** Whose place in the table it has. */
+  /** Owner that the entry counts against. */
   holder: Owner
-  /** What it takes in memory, about. */
+  /** Approximate memory. */
   bytes: number
   comm: string
   readonly madeMs: number
-  /** When it was last looked where it runs. */
+  /** Time of the last control group lookup. */
   placedMs: number
   checkedMs: number
-  /** When the kernel told its end, or it was found to have ended. */
+  /** Time when the kernel reported its exit, or it was found to have ended. */
   endedMs: number | undefined
-  /** Its end, once it was let go of. */
+  /** Time of its end, once removed from the running processes. */
   departedMs: number | undefined
-  /** Where it answered last; 0: nowhere yet. */
+  /** Port where it last responded; 0: none yet. */
   servedPort: number
-  /** All of those ports, up to a bound. */
+  /** All such ports, up to `maxPorts`. */
   readonly ports: number[]
-  /** Whether it is observed; undefined: to be decided. */
+  /** Whether it is observed; undefined: not decided yet. */
   verdict: Verdict | undefined
   judgedMs: number
-  /** When it last exported spans of its own. */
+  /** Time of its last export of its own spans. */
   exportedMs: number
-  /** A call of it was seen, be it told or not. */
+  /** Whether a call of it was seen, reported or not. */
   called: boolean
 }
 
-/** Of one process. */
+/** Maximum ports of one process. */
 const maxPorts = 64
-/** So many of the places are given up at once, so that whoever is kept looks for them seldom. */
+/** Part of the table that is evicted at once, so that searches for room are rare. */
 const givenPart = 1 / 64
-/** One process with its two dozen attributes, without its texts (measured: 1.9 KiB). */
+/** One process with its two dozen attributes, without texts (measured: 1.9 KiB). */
 const processBytes = 2_048
-/** A text without its characters. */
+/** Overhead of a text. */
 const textBytes = 24
 
-/** Told of a resource that nothing comes of any more, and of the one that its process has from now on, if any. */
+/** Called for a resource without further telemetry, with the resource that replaces it, if any. */
 export type EndListener = (resource: Resource, next?: Resource) => void
 
 /**
- * The processes that a table knows, those that ended of late, and what all of that takes in memory. Their places are
- * shared by owner: whoever has most gives up some when there are no more.
+ * Known processes and those that ended recently, with their approximate memory. Owners share the table: when it is
+ * full, the owner with the most entries loses some.
  */
 export class KnownProcesses {
-  /** Names that processes had told, let go of because memory was short. */
+  /** Attributes from process environments that were released to save memory. */
   shed = 0
-  /** Processes that lost their places to those of the same owner, and of others. */
+  /** Processes evicted for the same owner, and for others. */
   readonly losses = { refused: 0, taken: 0 } satisfies ShareLosses
   readonly #running = new Map<number, Process>()
   readonly #share: FairShare
-  /** Of those, the ones that ended, in the order in which that was told. */
+  /** Running processes whose exit was reported, in that order. */
   readonly #ending = new Set<Process>()
   readonly #departed: BoundedMap<number, Process>
   readonly #listeners: EndListener[] = []
@@ -79,7 +79,7 @@ export class KnownProcesses {
     return this.#running.size
   }
 
-  /** Bytes of memory, about. */
+  /** Approximate memory. */
   get bytes(): number {
     return this.#bytes
   }
@@ -107,19 +107,19 @@ export class KnownProcesses {
     this.#bytes -= process.bytes
   }
 
-  /** The process that is given may be deleted meanwhile. */
+  /** Entries may be deleted during the iteration. */
   all(): IterableIterator<[number, Process]> {
     return this.#running.entries()
   }
 
-  /** Its end was told. */
+  /** Its exit was reported. */
   ending(process: Process, nowMs: number): void {
     process.endedMs = nowMs
     this.#ending.delete(process)
     this.#ending.add(process)
   }
 
-  /** Lets go of those whose end was told before `ms`. */
+  /** Removes processes whose exit was reported before `ms`. */
   leave(ms: number): void {
     for (const process of this.#ending) {
       if (process.endedMs! > ms) return
@@ -127,7 +127,7 @@ export class KnownProcesses {
     }
   }
 
-  /** It has ended, and counts as one that ended of late. */
+  /** Moves a process to those that ended recently. */
   markEnded(process: Process, nowMs: number): void {
     const { pid } = process.identity
     this.delete(pid)
@@ -137,7 +137,7 @@ export class KnownProcesses {
     this.end(process.resource)
   }
 
-  /** It is counted anew: something of it changed. */
+  /** Counts the memory of a changed process again. */
   changed(pid: number, process: Process): void {
     if (this.#running.get(pid) !== process) return
     this.#bytes -= process.bytes
@@ -161,7 +161,7 @@ export class KnownProcesses {
     this.#bytes -= process.bytes
   }
 
-  /** Nothing comes of a resource any more. `next`: the one that its process has instead. */
+  /** Reports the end of a resource. `next`: resource that replaces it. */
   end(resource: Resource, next?: Resource): void {
     for (const listener of this.#listeners) listener(resource, next)
   }
@@ -171,21 +171,21 @@ export class KnownProcesses {
   }
 
   /**
-   * Gives back about so many bytes, and returns how many it did: those that ended, then what processes told of
-   * themselves, which `strip` takes from one. Who it is and what it runs in stays.
+   * Frees about `bytes` and returns the amount: first ended processes, then the attributes of process environments,
+   * which `strip` removes from one process. Identity and surroundings are kept.
    */
   giveBack(bytes: number, strip: (process: Process, pid: number) => void): number {
     const before = this.#bytes
     this.#departed.forEach((_process, pid) => {
       if (before - this.#bytes < bytes) this.forget(pid)
     })
-    const telling: [number, Process][] = []
+    const described: [number, Process][] = []
     if (before - this.#bytes < bytes)
       this.#running.forEach((process, pid) => {
-        if (process.identity.environment.attributes.length > 0) telling.push([pid, process])
+        if (process.identity.environment.attributes.length > 0) described.push([pid, process])
       })
-    telling.sort((a, b) => b[1].bytes - a[1].bytes)
-    for (const [pid, process] of telling) {
+    described.sort((a, b) => b[1].bytes - a[1].bytes)
+    for (const [pid, process] of described) {
       if (before - this.#bytes >= bytes) break
       const { environment } = process.identity
       this.shed += environment.attributes.length
@@ -201,10 +201,10 @@ export class KnownProcesses {
     return before - this.#bytes
   }
 
-  /** A place for one of an owner's processes: those that are missed least lose theirs. */
+  /** Makes room for one of an owner's processes, by evicting the least useful ones. */
   #makeRoom(owner: Owner): void {
     if (this.#share.hasRoom(1)) return
-    // Where each group has one alone, nobody has more than the owner would.
+    // If every group has a single entry, no owner has more than this one would.
     const giver = this.#share.giver(owner, 1) ?? this.#share.richest() ?? owner
     const isOwn = isSameOwner(giver, owner)
     const spare = isOwn
@@ -231,14 +231,14 @@ export class KnownProcesses {
   }
 }
 
-/** It has answered at a port. */
+/** The process responded on a port. */
 export function serve(process: Process, port: number): void {
   process.servedPort = port
   const { ports } = process
   if (ports.length < maxPorts && !ports.includes(port)) ports.push(port)
 }
 
-/** What ended is missed least, and what calls most. */
+/** Ended processes are worth least, those with calls most. */
 function worth({ endedMs, called }: Process): number {
   return endedMs !== undefined ? 0 : called ? 2 : 1
 }
@@ -247,7 +247,7 @@ function nameIn(attributes: readonly (readonly [string, string])[]): string {
   return attributes.find(([key]) => key === 'service.name')?.[1] ?? ''
 }
 
-/** Texts of the kernel and of the runtime are short: those that somebody chose are counted. */
+/** Texts of the kernel and the runtime are short; only texts that users choose are counted. */
 function bytesOf({ identity, ports }: Process): number {
   let bytes = 8 * ports.length + 2 * (identity.executable.length + identity.command.length)
   for (const [key, value] of identity.environment.attributes)

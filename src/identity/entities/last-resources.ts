@@ -4,14 +4,14 @@ import { sameAttributes } from './same-attributes.ts'
 const leastSweep = 1_024
 
 /**
- * The last resource of each number, for as long as anybody keeps it. A process that lost its place in the table and comes
- * back has the one that it had: of two that are alike each would have its own series, which no receiver can keep apart.
+ * Last resource by process number, while it is referenced. A process that was evicted from the table gets the same
+ * resource again: two equal resources would have separate series, which receivers cannot distinguish.
  */
 export class LastResources {
   readonly #last = new Map<number, WeakRef<Resource>>()
   #sweepAt = leastSweep
 
-  /** The last one of this number where it tells the same; else this one, from now on. */
+  /** Returns the last resource of this number if its attributes are equal; otherwise stores and returns this one. */
   same(pid: number, resource: Resource): Resource {
     const last = this.#last.get(pid)?.deref()
     if (last !== undefined && sameAttributes(last.attributes, resource.attributes)) return last

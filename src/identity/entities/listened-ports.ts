@@ -1,6 +1,6 @@
 import { firstListeningPorts, listeningPorts } from './listening-ports.ts'
 
-/** How often a process with many descriptors is looked at again. */
+/** Interval of searches for a process with many descriptors. */
 const againMs = 10_000
 
 interface Look {
@@ -9,12 +9,12 @@ interface Look {
 }
 
 /**
- * The ports that processes listen at, for whoever cannot wait. Of a process with many descriptors, or among many sockets,
- * only a part is found at once: the rest is looked for in turns, one process at a time.
+ * Listening ports of processes, synchronously. For a process with many descriptors or sockets the first result is
+ * partial; the rest is searched in turns, one process at a time.
  */
 export class ListenedPorts {
   readonly #procDir: string
-  /** By what is known of such a process. */
+  /** By the caller's object for the process. */
   readonly #looks = new WeakMap<object, Look>()
   #last = Promise.resolve()
 
@@ -22,7 +22,7 @@ export class ListenedPorts {
     this.#procDir = procDir
   }
 
-  /** `found`: called when all of them are known, where that was not so. */
+  /** `found`: called when an incomplete result becomes complete. */
   of(process: object, pid: number, nowMs: number, found: () => void): readonly number[] {
     const { ports, isWhole } = firstListeningPorts(this.#procDir, pid)
     if (isWhole) return ports
@@ -35,7 +35,7 @@ export class ListenedPorts {
         look.ports = await listeningPorts(this.#procDir, pid)
         found()
       } catch {
-        // It has ended; whoever takes its number is looked at anew.
+        // It has ended; a new process with its number gets a new search.
       }
     })
     return [...ports, ...look.ports]

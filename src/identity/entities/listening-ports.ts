@@ -3,24 +3,24 @@ import { linesOf } from '../../foundation/lib/file-lines.ts'
 import { linkText } from '../../foundation/lib/optional-files.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 
-/** State of a socket that listens, in /proc/net/tcp (include/net/tcp_states.h). */
+/** State of a listening socket in /proc/net/tcp (include/net/tcp_states.h). */
 const listening = '0A'
 const maxProcesses = 10_000
-/** So long a look works before it lets others. */
+/** Milliseconds of work before yielding. */
 const workMs = 2
-/** Descriptors or sockets between two such chances. */
+/** Descriptors or sockets per step. */
 const stepSize = 32
-/** Bytes of a table of sockets; those that listen stand at its beginning. */
+/** Maximum bytes read of a socket table; listening sockets are at its beginning. */
 const maxTableBytes = 16 * 2 ** 20
 
-/** What a look may take. */
+/** Limits of one search. */
 interface Bounds {
-  /** Descriptors of a process that are looked at. */
+  /** Maximum descriptors of one process. */
   readonly descriptors: number
-  /** The same, once those of `allDescriptors` have been looked at: somebody has very many. */
+  /** Maximum per process after `allDescriptors` have been read. */
   readonly fewDescriptors: number
   readonly allDescriptors: number
-  /** Sockets of one network namespace, and of all. */
+  /** Maximum listening sockets of one network namespace, and of all. */
   readonly listeners: number
   readonly allListeners: number
 }
@@ -32,16 +32,16 @@ const bounds: Bounds = {
   listeners: 16_384,
   allListeners: 131_072,
 }
-/** What can be looked at in a few milliseconds. */
+/** Limits for a search of a few milliseconds. */
 const few: Bounds = { ...bounds, descriptors: 1024, listeners: 1024 }
 
-/** TCP ports that a process listens at, in rising order; empty where it has ended or may not be looked at. */
+/** TCP ports that a process listens on, in ascending order; empty if it has ended or is not readable. */
 export function listeningPorts(procDir: string, pid: number): Promise<readonly number[]> {
   return inTurns(new Look(procDir, bounds).portsOf(pid))
 }
 
 /**
- * The same at once, as far as that takes a few milliseconds. `isWhole`: there is no more to look at, as of nearly all
+ * The same, synchronously and limited to a few milliseconds. `isWhole`: the result is complete, as for nearly all
  * processes.
  */
 export function firstListeningPorts(
@@ -56,20 +56,20 @@ export function firstListeningPorts(
   }
 }
 
-/** Processes that listen at a TCP port. */
+/** Processes that listen on a TCP port. */
 export async function listenersAt(procDir: string, port: number): Promise<number[]> {
   return [...(await allListeners(procDir))].filter(([, ports]) => ports.includes(port)).map(([pid]) => pid)
 }
 
 /**
- * The TCP ports that each process of the host listens at, in any network namespace: of at most 10,000 processes. Takes
- * some 20 µs for each process and 2 µs for each of its descriptors, and lets others work between.
+ * TCP ports that each process of the host listens on, in any network namespace; at most 10,000 processes. Takes about
+ * 20 µs per process and 2 µs per descriptor, and yields in between.
  */
 export function allListeners(procDir: string): Promise<Map<number, readonly number[]>> {
   return inTurns(new Look(procDir, bounds).all())
 }
 
-/** Whether somebody listens at a TCP port in the agent's own network namespace, visible or not. */
+/** Whether any process, visible or not, listens on a TCP port in the agent's own network namespace. */
 export function isListenedAt(procDir: string, port: number): Promise<boolean> {
   return inTurns(new Look(procDir, bounds).isOpen(port))
 }
@@ -83,12 +83,12 @@ async function inTurns<T>(steps: Generator<void, T>): Promise<T> {
   }
 }
 
-/** Ports of sockets that listen, by the numbers of their inodes. */
+/** Ports of listening sockets by inode number. */
 type Sockets = ReadonlyMap<number, number>
 
-/** One look at processes, in small steps. Any user can have it look at a million descriptors or sockets. */
+/** One search in small steps: any user can create a million descriptors or sockets. */
 class Look {
-  /** There was more than may be looked at. */
+  /** A limit was reached. */
   isCut = false
   readonly #procDir: string
   readonly #bounds: Bounds
@@ -119,7 +119,7 @@ class Look {
   *portsOf(pid: number): Generator<void, readonly number[]> {
     const process = `${this.#procDir}/${pid}`
     const namespace = linkText(`${process}/ns/net`)
-    // A thread of the kernel, or one that ended.
+    // A kernel thread, or a process that ended.
     if (namespace === '') return []
     let sockets = this.#namespaces.get(namespace)
     if (sockets === undefined) {
@@ -151,7 +151,7 @@ class Look {
     return false
   }
 
-  /** Those of the process's network namespace. */
+  /** Sockets of the process's network namespace. */
   *#socketsSeenBy(pid: number): Generator<void, Sockets> {
     const ports = new Map<number, number>()
     const most = Math.min(this.#bounds.listeners, this.#listenersLeft)
@@ -171,8 +171,8 @@ class Look {
 }
 
 /**
- * The sockets of a table that listen; undefined for a line that is none. The kernel tells them before all others
- * (net/ipv4/tcp_ipv4.c, tcp_get_idx): the rest is not read.
+ * Listening sockets of a table; undefined for other lines. The kernel lists listening sockets first
+ * (net/ipv4/tcp_ipv4.c, tcp_get_idx), so the rest is not read.
  */
 function* listenersIn(path: string): Generator<{ port: number; inode: number } | undefined, void> {
   // "sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode" (proc_pid_net(5))

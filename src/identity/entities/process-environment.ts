@@ -8,18 +8,18 @@ import {
   maxDeclaredBytes,
 } from './declared-attributes.ts'
 
-/** What a process was told of OpenTelemetry at its start. */
+/** OpenTelemetry variables in a process's environment. */
 export interface Environment {
-  /** OTEL_SERVICE_NAME, which wins over an attribute of the same meaning. */
+  /** OTEL_SERVICE_NAME; overrides `service.name` in the attributes. */
   readonly serviceName: string
   readonly attributes: DeclaredAttributes
 }
 
 export const emptyEnvironment: Environment = { serviceName: '', attributes: [] }
 
-/** A longer list is not read to its end. */
+/** Longer lists are truncated. */
 const maxListBytes = 16 * 1024
-/** Different environments that are remembered: at most 4 KiB each. */
+/** Maximum remembered environments, of at most 4 KiB each. */
 const maxKnown = 512
 const nameVariable = Buffer.from('\0OTEL_SERVICE_NAME=')
 const listVariable = Buffer.from('\0OTEL_RESOURCE_ATTRIBUTES=')
@@ -30,16 +30,16 @@ interface Known {
 }
 
 /**
- * Takes what OpenTelemetry defines, and nothing else, out of the environments of processes (/proc/PID/environ). Processes
- * with the same, such as the workers of a server, share one object.
+ * Reads only OpenTelemetry variables from process environments (/proc/PID/environ). Processes with equal variables,
+ * such as the workers of a server, share one object.
  */
 export class Environments {
-  /** Attributes that processes named and that were not taken, since the start. */
+  /** Dropped attributes since the start. */
   readonly lost: AttributeLosses = { not_allowed: 0, too_many: 0, too_long: 0 }
   readonly #known = new BoundedMap<string, Known>(maxKnown)
   readonly #more: readonly string[]
 
-  /** `more`: attributes beside those of service and deployment that are taken, as `mayDeclare` has them. */
+  /** `more`: allowed attributes beside those of service and deployment; see `mayDeclare`. */
   constructor(more: readonly string[]) {
     this.#more = more
   }
@@ -77,7 +77,7 @@ function parsed(name: Buffer | undefined, list: Buffer | undefined, more: readon
   return { environment: { serviceName, attributes }, lost }
 }
 
-/** The first variable of this name, as getenv(3) finds it; undefined for none. `variable`: its name between NUL and `=`. */
+/** First variable of this name, as getenv(3) finds it; undefined for none. `variable`: its name between NUL and `=`. */
 function variableIn(environ: Buffer, variable: Buffer): Buffer | undefined {
   const first = variable.subarray(1)
   const isFirst =
@@ -90,8 +90,8 @@ function variableIn(environ: Buffer, variable: Buffer): Buffer | undefined {
 }
 
 /**
- * Reads `key=value,key=value`, values percent-encoded (OpenTelemetry resource SDK). As the specification asks, nothing of
- * a list with a fault in it is taken.
+ * Parses `key=value,key=value` with percent-encoded values (OpenTelemetry resource SDK). As the specification requires,
+ * a malformed list is ignored as a whole.
  */
 function parseResourceAttributes(
   list: Buffer,
@@ -100,7 +100,7 @@ function parseResourceAttributes(
   let end = list.length
   if (end > maxListBytes) {
     lost('too_long')
-    // Without the pair that is not read to its end.
+    // Without the truncated pair.
     end = Math.max(0, list.lastIndexOf(',', maxListBytes))
   }
   const attributes: (readonly [string, string])[] = []
@@ -113,7 +113,7 @@ function parseResourceAttributes(
       const value = decodeURIComponent(pair.slice(sign + 1).trim())
       if (value !== '') attributes.push([key, value])
     } catch {
-      // A percent sign that encodes nothing.
+      // Invalid percent-encoding.
       return []
     }
   }

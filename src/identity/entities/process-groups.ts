@@ -3,7 +3,7 @@ import { Attributes } from '../../foundation/model/attributes.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 import type { ProcessTable } from './process-table.ts'
 
-/** What tells one process of a group from another. */
+/** Attributes that differ between processes of a group. */
 const own = new Set([
   'process.pid',
   'process.parent_pid',
@@ -14,29 +14,29 @@ const own = new Set([
   'service.instance.id',
 ])
 const maxGroups = 4_096
-/** Of all groups: who starts processes chooses what they are called. */
+/** For all groups: users choose the names of their processes. */
 const maxBytes = 4 * 2 ** 20
-/** A group with its names, without its texts, and one text without its characters. */
+/** A group with attribute names, without texts; and the overhead of a text. */
 const groupBytes = 1_024
 const textBytes = 24
 
 /**
- * Processes that run the same program as the same service in the same container, as one resource: what the workers of a
- * server, or a thousand short runs of a compiler, have in common. A process that ended before anybody looked is known by
- * its name alone; it counts to the last group that has this name there.
+ * One resource for processes that run the same program as the same service in the same container, such as the workers
+ * of a server or a thousand short runs of a compiler. A process that ended before it was read has only a name; it joins
+ * the last group of that name in its container.
  */
 export class ProcessGroups {
   readonly #processes: ProcessTable
   readonly #host: { readonly resource: Resource }
   #groups = new Map<string, Resource>()
   #byResource = new WeakMap<Resource, Resource>()
-  /** By `service.name` and container, of processes whose program could be read. */
+  /** Groups of processes whose program was read, by `service.name` and container. */
   #named = new Map<string, Resource>()
 
   #held = 0
   #kernelGroup: { readonly by: Resource; readonly group: Resource } | undefined
 
-  /** `host`: whom the kernel's own threads count to, as the service `kernel`. */
+  /** `host`: resource of kernel threads, with the service name `kernel`. */
   constructor(processes: ProcessTable, host: { readonly resource: Resource }) {
     this.#processes = processes
     this.#host = host
@@ -48,23 +48,23 @@ export class ProcessGroups {
     if (known !== undefined) return known
     const { attributes } = resource
     const name = `${attributes.get('service.name')}\0${attributes.get('container.id') ?? ''}`
-    // Of one that ended before anybody looked, the path may be known and never the command.
+    // A process that ended before it was read may have a path, but never a command.
     const isRead =
       attributes.get('process.executable.path') !== undefined &&
       attributes.get('process.command') !== undefined
     const group = (isRead ? undefined : this.#named.get(name)) ?? this.#group(attributes)
     if (isRead) this.#named.set(name, group)
-    // One that is not read may be known better later.
+    // Unread processes may be read later.
     if (isRead) this.#byResource.set(resource, group)
     return group
   }
 
-  /** Bytes of memory, about. */
+  /** Approximate memory. */
   get bytes(): number {
     return this.#held
   }
 
-  /** Lets go of all groups, and returns what they took: they are made again as they are met, with the same attributes. */
+  /** Removes all groups and returns their memory. They are created again on demand, with the same attributes. */
   shed(): number {
     const held = this.#held
     this.#groups = new Map()

@@ -5,13 +5,13 @@ import { type ContainerPlace, noPlace, placeOfNames } from './container-place.ts
 const maxNews = 4_096
 const staleMs = 60_000
 
-/** The last that the kernel told of each process, for those that ended before anybody looked. */
+/** Last kernel event of each process, for processes that ended before they were read from /proc. */
 export class LastNews {
   readonly #news = new BoundedMap<number, { readonly news: ProcessNews; readonly ms: number }>(maxNews)
 
   add(news: ProcessNews, nowMs: number): void {
     const before = this.#news.get(news.pid)?.news
-    // An end tells no path.
+    // Exit events have no path.
     const path =
       news.path === '' && before !== undefined && sameStart(before.start, news.start)
         ? before.path
@@ -29,7 +29,7 @@ export function placeOfNews(news: ProcessNews | undefined): ContainerPlace {
   return news === undefined || news.cgroupNames.length === 0 ? noPlace : placeOfNames(news.cgroupNames)
 }
 
-/** The kernel's nanoseconds, as doubles, may fall on the other side of a tick. */
+/** Rounding nanoseconds as doubles may cross a tick. */
 export function sameStart(a: number, b: number): boolean {
   return Math.abs(a - b) <= 1
 }

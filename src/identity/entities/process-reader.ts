@@ -15,37 +15,37 @@ import { RuntimeVersions } from './runtime-version.ts'
 import { serviceName } from './service-name.ts'
 import { UserNames } from './user-names.ts'
 
-/** A process and where it runs. */
+/** A process and its place. */
 export interface FoundProcess {
   readonly identity: ProcessIdentity
-  /** Undefined: /proc does not tell it any more. */
+  /** Undefined: no longer in /proc. */
   readonly place: ContainerPlace | undefined
 }
 
 const maxPlaces = 1_024
-/** A path of control groups for each of a dozen hierarchies. */
+/** Room for the control group paths of a dozen hierarchies. */
 const maxGroupBytes = 64 * 1024
 const maxPathBytes = 1_024
-/** The first word of a command line. */
+/** Maximum bytes of the first word of a command line. */
 const maxWordBytes = 256
-/** USER_HZ is 100 on all architectures that svc knows (include/uapi/asm-generic/param.h). */
+/** USER_HZ is 100 on all architectures that svc supports (include/uapi/asm-generic/param.h). */
 const tickUs = 10_000
 
-/** Finds out who a process is: by /proc, or by what the kernel told of one that has ended. */
+/** Identifies processes by /proc, or by kernel events if they have ended. */
 export class ProcessReader {
   readonly files: ProcessFiles
   readonly environments: Environments
   readonly #users: UserNames
   readonly #versions: RuntimeVersions
-  /** By a digest of the control group's file. */
+  /** By a digest of the control group file. */
   readonly #places = new BoundedMap<string, { readonly place: ContainerPlace; readonly group: string }>(
     maxPlaces,
   )
-  /** Of the process whose place was last asked for: see `groupOf`. */
+  /** Group of the process whose place was last read; see `groupOf`. */
   #group = ''
   readonly #bootUs: number
 
-  /** `now`: milliseconds of a clock that never goes back. `allowedKeys`: see `mayDeclare`. */
+  /** `now`: milliseconds of a monotonic clock. `allowedKeys`: see `mayDeclare`. */
   constructor(procDir: string, now: () => number, allowedKeys: readonly string[]) {
     this.environments = new Environments(allowedKeys)
     this.files = new ProcessFiles(procDir)
@@ -54,7 +54,7 @@ export class ProcessReader {
     this.#bootUs = bootUs(procDir)
   }
 
-  /** Undefined where there is none with this number. About 100 µs. */
+  /** Undefined if there is no such process. Takes about 100 µs. */
   read(pid: number): FoundProcess | undefined {
     const { files } = this
     const start = files.start(pid)
@@ -79,7 +79,7 @@ export class ProcessReader {
     return { identity, place }
   }
 
-  /** A process that ended before anybody looked. `comm` names it where the kernel told nothing of it. */
+  /** A process that ended before it was read. `comm` is its name if there is no kernel event. */
   gone(pid: number, comm: string, news: ProcessNews | undefined) {
     const place = placeOfNews(news)
     const user = news?.user ?? -1
@@ -90,7 +90,7 @@ export class ProcessReader {
       parent: news?.parent ?? 0,
       user,
       owner: this.#ownerOf(user, pid, place),
-      // The kernel tells the last two groups, which users may make and name as they like, but for root's.
+      // The kernel reports the last two groups; users can create and name groups, so only root's count.
       account: user < 0 ? unknownOwner : { group: user === 0 ? place.id : '', user: String(user) },
       ...programOf(goneProgram(news?.comm || comm, news?.path ?? '')),
       environment: emptyEnvironment,
@@ -99,18 +99,18 @@ export class ProcessReader {
     return { identity, place }
   }
 
-  /** One that is about to end, whose place /proc did not tell any more. */
+  /** A process that is exiting and has no place in /proc any more. */
   ending({ identity }: FoundProcess, last: ProcessNews | undefined): FoundProcess {
     const { pid, comm, start, executable } = identity
     const news = last !== undefined && sameStart(last.start, start) ? last : undefined
-    const told = this.gone(pid, comm, news)
-    if (news !== undefined && executable === '') return told
-    return { ...told, identity: { ...identity, owner: told.place === noPlace ? identity.owner : '' } }
+    const departed = this.gone(pid, comm, news)
+    if (news !== undefined && executable === '') return departed
+    return { ...departed, identity: { ...identity, owner: departed.place === noPlace ? identity.owner : '' } }
   }
 
   /**
-   * Where a process runs; undefined where it has ended, or is about to: hierarchies of version 1 show such a one in no
-   * group any more (proc_cgroup_show of kernel/cgroup/cgroup.c).
+   * Place of a process; undefined if it has ended or is exiting: version 1 hierarchies list an exiting process in no
+   * group (proc_cgroup_show in kernel/cgroup/cgroup.c).
    */
   place(pid: number): ContainerPlace | undefined {
     const { files } = this
@@ -130,7 +130,7 @@ export class ProcessReader {
     return files.start(pid) === unknownStart || files.ending ? undefined : place
   }
 
-  /** On whose account is what the process that was last placed brings. */
+  /** Owner for the process whose place was last read. */
   accountOf(user: number): Owner {
     return user < 0 ? unknownOwner : { group: this.#group, user: String(user) }
   }
@@ -144,7 +144,7 @@ export class ProcessReader {
   }
 }
 
-/** What is kept of a program: the arguments may be long, and hold secrets. */
+/** Parts of a program to keep: arguments may be long and contain secrets. */
 function programOf(facts: ProgramFacts) {
   const { comm, executable, digest } = facts
   const service = serviceName(facts)
@@ -158,7 +158,7 @@ function programOf(facts: ProgramFacts) {
   }
 }
 
-/** With the file's name, whatever it lies in. */
+/** Shortens directories, not the file name. */
 function shortPath(path: string): string {
   if (path.length <= maxPathBytes) return ownText(path, maxPathBytes)
   const name = ownText(path.slice(path.lastIndexOf('/') + 1), maxWordBytes)
@@ -169,12 +169,12 @@ function goneProgram(comm: string, executable: string): ProgramFacts {
   return { comm, executable, args: [], cwd: '', digest: digestOf(executable), isUnread: false }
 }
 
-/** When the host was started: microseconds since the Unix epoch (proc_stat(5)); 0: not known. */
+/** Boot time in microseconds since the Unix epoch (proc_stat(5)); 0: unknown. */
 function bootUs(procDir: string): number {
   try {
     const seconds = /^btime (\d{1,12})$/m.exec(readFileSync(`${procDir}/stat`, 'latin1'))
     return seconds === null ? 0 : Number(seconds[1]) * 1e6
   } catch {
-    return 0 // a host that hides it: its processes have no time of creation
+    return 0 // hidden on this host: processes have no creation time
   }
 }

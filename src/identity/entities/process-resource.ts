@@ -7,54 +7,55 @@ import type { Environment } from './process-environment.ts'
 import type { ServiceName } from './service-name.ts'
 import type { Surroundings } from './surroundings.ts'
 
-/** Whom resources are of, beside the process. */
+/** Host and agent of the resources. */
 export interface ResourceOptions {
   /** `host.name` of every resource. */
   readonly hostName: string
-  /** `host.id` where no cloud tells it; '' for none. */
+  /** `host.id` if no cloud provides one; '' for none. */
   readonly hostId?: string
-  /** Tells processes of this boot from those of others with the same numbers. */
+  /** Distinguishes processes of this boot from those of other boots with the same numbers. */
   readonly bootId: string
-  /** Added to every resource, and stronger than what is found. */
+  /** Added to every resource; these override detected attributes. */
   readonly attributes?: Attributes
   /** `telemetry.sdk.version`: the version of svc. */
   readonly version: string
 }
 
-/** What is known of one process for as long as it runs one program. */
+/** Identity of one process while it runs one program. */
 export interface ProcessIdentity {
   readonly pid: number
-  /** Clock ticks since boot; -1: not known. */
+  /** Clock ticks since boot; -1: unknown. */
   readonly start: number
-  /** Microseconds since the Unix epoch; 0: not known. */
+  /** Microseconds since the Unix epoch; 0: unknown. */
   readonly startedUs: number
-  /** 0: none, or not known. */
+  /** 0: none or unknown. */
   readonly parent: number
-  /** The real user; -1: not known. */
+  /** Real user; -1: unknown. */
   readonly user: number
-  /** Its name on this host; '' in containers, which have users of their own. */
+  /** User name on this host; '' in containers, which have their own users. */
   readonly owner: string
-  /** Whose share of tables it uses: the unit, container or session that it runs in, and its user there. */
+  /** Owner for shares of tables: the unit, container or session, and the user in it. */
   readonly account: Owner
-  /** The kernel's short name of it. */
+  /** The kernel's short name. */
   readonly comm: string
-  /** Path of its executable; '' where it cannot be read. */
+  /** Path of the executable; '' if not readable. */
   readonly executable: string
-  /** The first word of its command line. */
+  /** First word of the command line. */
   readonly command: string
   readonly service: ServiceName
-  /** Tells this program with its arguments from others. */
+  /** Identifies the program with its arguments. */
   readonly digest: string
-  /** Its command line and environment are not known: they may be later. */
+  /** Command line and environment could not be read; they may be later. */
   readonly isUnread: boolean
   readonly environment: Environment
-  /** '' where it cannot be told. */
+  /** '' if unknown. */
   readonly runtimeVersion: string
 }
 
 /**
- * Describes a process (semantic conventions, process attributes). The weakest first: its program, what it runs in, its
- * own environment, the operator. Where it runs and which instance it is, its environment cannot say (`mayDeclare`).
+ * Resource of a process (semantic conventions, process attributes). Sources in ascending priority: program,
+ * surroundings, environment, configuration. The environment cannot set where the process runs, or which instance it is
+ * (`mayDeclare`).
  */
 export function processResource(
   process: ProcessIdentity,
@@ -78,14 +79,14 @@ export function processResource(
   return { ...withAdded(attributes, options), owner: process.account }
 }
 
-/** Processes of this host of which nothing is told. */
+/** Resource for processes of this host without any data. */
 export function unknownProcess(options: ResourceOptions): Resource {
   const attributes = Attributes.of({ 'service.name': 'unknown_service' })
   hostAttributes(attributes, options)
   return withAdded(attributes, options)
 }
 
-/** The host and who tells of it. */
+/** Attributes of the host and of svc. */
 export function hostAttributes(
   attributes: Attributes,
   { hostName, hostId = '', version }: ResourceOptions,
@@ -96,7 +97,7 @@ export function hostAttributes(
   attributes.add('telemetry.sdk.version', version)
 }
 
-/** What a process or container runs in, and what that says of the service. */
+/** Adds attributes of the surroundings, and the service name that they define. */
 export function addSurroundings(attributes: Attributes, surroundings: Surroundings | undefined): void {
   if (surroundings === undefined) return
   setAll(attributes, surroundings.attributes)
@@ -107,7 +108,7 @@ export function addSurroundings(attributes: Attributes, surroundings: Surroundin
   for (const [key, value] of annotated) attributes.set(key, value)
 }
 
-/** A resource, with what the operator wants on all of them. */
+/** Resource with the configured attributes. */
 export function withAdded(attributes: Attributes, { attributes: added }: ResourceOptions): Resource {
   if (added !== undefined) setAll(attributes, added)
   return { attributes }
@@ -131,13 +132,13 @@ function describeProcess(attributes: Attributes, process: ProcessIdentity): void
   if (process.user >= 0) attributes.add('process.real_user.id', process.user)
 }
 
-/** As long as names of files may be (NAME_MAX). */
+/** Maximum length of a file name (NAME_MAX). */
 const maxNameBytes = 255
 
 /** Namespace of `service.instance.id` (semantic conventions, service attributes). */
 const instanceNamespace = Buffer.from('4d63009a8d0f11eeaad74c796ed8e320', 'hex')
 
-/** The same for as long as the process lives, also over restarts of the agent: UUID version 5 of what it is. */
+/** Stable for the life of the process, also across agent restarts: UUID version 5 of its identity. */
 function instanceId({ pid, start }: ProcessIdentity, { hostName, bootId }: ResourceOptions): string {
   const digest = createHash('sha1')
     .update(instanceNamespace)

@@ -22,26 +22,26 @@ import type { Surroundings } from './surroundings.ts'
 export type { ProcessView } from './process-view.ts'
 
 export interface ProcessTableOptions extends ResourceOptions {
-  /** Where the host's /proc is mounted. */
+  /** Mount point of the host's /proc. */
   readonly procDir?: string
-  /** What surrounds a process that runs at a place; the same object while nothing of it changes. */
+  /** Surroundings of a place; the same object until they change. */
   readonly surroundings?: (place: ContainerPlace) => Surroundings
   readonly maxProcesses?: number
-  /** What processes may name of themselves beside service and deployment (`mayDeclare`). */
+  /** Attributes that processes may set beside those of service and deployment (`mayDeclare`). */
   readonly allowedKeys?: readonly string[]
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
 /**
- * Knows who the observed processes are. Each process has one resource for as long as it runs one program and nothing
- * else is found out of what it runs in; it is read from /proc when the process is first seen, and looked at again when a
- * second has passed, because a number may by then belong to another process.
+ * Identifies the observed processes. Each has one resource while it runs one program and its surroundings do not
+ * change. A process is read from /proc when first seen, and checked again after a second, because its number may have
+ * been reused.
  */
 export class ProcessTable {
   /**
-   * Has what the kernel told of late handed to `noticed`: asked for wherever a process ended before anybody looked, as it
-   * may have begun and ended since the last time. Without news it costs a look at the ring.
+   * Passes pending kernel events to `noticed`. Called for each process that ended before it was read, as it may have
+   * started and ended since the last call. Without events it costs one check of the ring.
    */
   catchUp: (() => void) | undefined
   readonly #processes: KnownProcesses
@@ -73,27 +73,27 @@ export class ProcessTable {
   }
 
   /**
-   * The numbers of processes are not those of /proc: from now on nothing is read there, and what the kernel tells is all
-   * that is known of a process. They end when there are too many.
+   * For process numbers from another PID namespace: /proc is not read, and kernel events are the only source. Processes
+   * then leave the table only when it is full.
    */
   withoutProc(): void {
     this.#proc = false
   }
 
-  /** Whom its resources are of, beside the processes. */
+  /** Host and agent attributes of its resources. */
   get about(): ResourceOptions {
     return this.#options
   }
 
-  /** Which processes are observed, from now on. */
+  /** Sets the selection rules. */
   select(rules: SelectionRules): void {
     this.#rules = rules
     for (const [, process] of this.#processes.all()) process.verdict = undefined
   }
 
   /**
-   * Why nothing is told of what a process does: `not_selected`, `instrumented` where it exports spans of its own, or ''
-   * where it is observed.
+   * Why telemetry of a process is suppressed: `not_selected`, `instrumented` if it exports its own spans, or '' if it
+   * is observed.
    */
   hidden(pid: number, comm: string): '' | 'not_selected' | 'instrumented' {
     const process = this.#process(pid, comm)
@@ -102,17 +102,17 @@ export class ProcessTable {
     return this.#now() - process.exportedMs < instrumentedMs ? 'instrumented' : ''
   }
 
-  /** Whether a process is observed at all. Unlike `hidden` this does not say that a call of it was seen. */
+  /** Whether a process is observed at all. Unlike `hidden`, this does not record a call. */
   selected(pid: number, comm: string): boolean {
     return this.#verdictOf(pid, this.#process(pid, comm)).observed
   }
 
-  /** A process has exported spans of its own. */
+  /** The process exported its own spans. */
   exported(pid: number, comm: string): void {
     this.#process(pid, comm).exportedMs = this.#now()
   }
 
-  /** The kernel has told of a process: what was known of it may no longer hold. */
+  /** Handles a kernel event, which may invalidate the known state of the process. */
   noticed(news: ProcessNews): void {
     const now = this.#now()
     const { pid, start, kind } = news
@@ -122,7 +122,7 @@ export class ProcessTable {
     const known = this.#processes.get(pid)
     if (known === undefined) return
     const isSame = sameStart(known.identity.start, start)
-    // Old news, of who had the number before.
+    // Outdated event of a previous process with this number.
     if (!isSame && start < known.identity.start) return
     if (isSame && kind === 'exit') {
       this.#processes.ending(known, now)
@@ -135,9 +135,8 @@ export class ProcessTable {
   }
 
   /**
-   * What is known of a process, and why it is observed or not; undefined where there is none with this number. Whoever
-   * asks changes nothing: a process that did nothing does not become one of those that are known. Lets others work where
-   * it has many descriptors.
+   * View of a process and the reason why it is observed or not; undefined if there is no such process. Does not add the
+   * process to the table. Yields while it reads many descriptors.
    */
   async explain(pid: number): Promise<ProcessView | undefined> {
     const listening = await listeningPorts(this.#procDir, pid)
@@ -155,49 +154,49 @@ export class ProcessTable {
     }
   }
 
-  /** Whether there is no process with this number; false where that cannot be known. */
+  /** Whether there is no process with this number; false if unknown. */
   isGone(pid: number): boolean {
     return this.#proc && this.#reader.files.start(pid) === unknownStart
   }
 
-  /** Numbers of processes that are known, at most so many. */
+  /** Numbers of at most `most` known processes. */
   pids(most: number): number[] {
     return Array.from(this.#processes.all(), ([pid]) => pid).slice(0, most)
   }
 
-  /** How many processes are known. */
+  /** Number of known processes. */
   get size(): number {
     return this.#processes.size
   }
 
-  /** What is known of them takes so many bytes of memory, about. */
+  /** Approximate memory of the known processes. */
   get bytes(): number {
     return this.#processes.bytes
   }
 
-  /** Attributes that processes named and that were not taken, or let go of, since the start, by why. */
+  /** Attributes of process environments that were dropped or released since the start, by reason. */
   get lostAttributes(): Readonly<Record<AttributeLoss | 'memory', number>> {
     return { ...this.#reader.environments.lost, memory: this.#processes.shed }
   }
 
-  /** Looks at processes whose command lines and environments could not be read, since the start, by why. */
+  /** Failed attempts to read command lines and environments since the start, by reason. */
   get unreadStrings(): Readonly<Record<string, number>> {
     return this.#reader.files.strings.lost
   }
 
-  /** Processes that lost their places in the table, since the start. */
+  /** Processes evicted from the table since the start. */
   get losses(): ShareLosses {
     return this.#processes.losses
   }
 
-  /** Gives back about so many bytes of detail, what processes told of themselves; returns how many it did. */
+  /** Frees about `bytes` of detail from process environments; returns the amount. */
   shed(bytes: number): number {
     return this.#processes.giveBack(bytes, (process, pid) => this.#describeAgain(process, pid))
   }
 
   /**
-   * The resource of a process; `comm` names it if it ended before anybody looked. `servedPort` is where it has just
-   * answered somebody, 0 for nowhere.
+   * Resource of a process; `comm` is its name if it ended before it was read. `servedPort`: port where it just
+   * responded; 0 for none.
    */
   resource(pid: number, comm: string, servedPort = 0): Resource {
     const process = this.#process(pid, comm)
@@ -206,8 +205,7 @@ export class ProcessTable {
   }
 
   /**
-   * The resource of a process that is known already; nothing is read. With `start`, in clock ticks since boot, only where
-   * that is the one that has the number.
+   * Resource of a known process, without reading /proc. With `start`, in clock ticks since boot, only if it matches.
    */
   known(pid: number, start?: number): Resource | undefined {
     const process = this.#processes.get(pid)
@@ -215,7 +213,7 @@ export class ProcessTable {
     return isMeant ? process?.resource : undefined
   }
 
-  /** The resource of a process that runs; undefined where there is none with this number. */
+  /** Resource of a running process; undefined if there is none with this number. */
   running(pid: number): Resource | undefined {
     const known = this.#processes.get(pid)
     if (known !== undefined) return this.#process(pid, known.comm).resource
@@ -226,12 +224,12 @@ export class ProcessTable {
     return process.resource
   }
 
-  /** Has `listener` told of each resource whose process ended, was replaced or forgotten: wherever a process is asked for. */
+  /** Calls `listener` for each resource whose process ended, was replaced or evicted, as part of any lookup. */
   onEnd(listener: EndListener): void {
     this.#processes.onEnd(listener)
   }
 
-  /** Looks at every process that is known (about 15 µs each), in turns, and lets go of those that ended. */
+  /** Checks every known process (about 15 µs each), in turns, and removes those that ended. */
   look(): Promise<void> {
     this.#looking ??= this.#lookInTurns().finally(() => {
       this.#looking = undefined
@@ -239,7 +237,7 @@ export class ProcessTable {
     return this.#looking
   }
 
-  /** The services that are running now and were observed at work, with the ports where they answered. */
+  /** Running services with observed calls, and the ports where they responded. */
   async services(): Promise<Service[]> {
     await this.#lookAgain()
     const list = new ServiceList()
@@ -249,9 +247,8 @@ export class ProcessTable {
   }
 
   /**
-   * The services of this host: all processes that listen at TCP ports, with these, and those that were seen to call
-   * others. Found at most once in a second and after ten times the time that it took, and once at a time; lets others
-   * work meanwhile.
+   * Services of this host: all processes that listen on TCP ports, and those with outgoing calls. Runs at most once per
+   * second, after a pause of ten times its duration, and once at a time; yields in between.
    */
   liveServices(): Promise<Service[]> {
     return this.#live.get()
@@ -275,7 +272,7 @@ export class ProcessTable {
     return list.services()
   }
 
-  /** Whether it has not ended, as far as is known; one that ended before anybody looked has. */
+  /** Whether it is not known to have ended; a process that ended before it was read is not running. */
   #runs({ identity, endedMs }: Process): boolean {
     return endedMs === undefined && !(this.#proc && identity.start === unknownStart)
   }
@@ -287,7 +284,7 @@ export class ProcessTable {
     return now - process.checkedMs >= checkEveryMs ? this.#check(pid, comm, process, now, false) : process
   }
 
-  /** Without making it one of those that are known; undefined where there is none. */
+  /** Does not add the process to the table; undefined if there is none. */
   #peek(pid: number): Process | undefined {
     if (!this.#proc) return undefined
     const now = this.#now()
@@ -301,19 +298,19 @@ export class ProcessTable {
     return this.#check(pid, files.comm, known, now, false)
   }
 
-  /** What is decided of it holds for a while: it may begin to listen at a port. */
+  /** A verdict expires: the process may start to listen on a port. */
   #verdictOf(pid: number, process: Process, listening?: readonly number[]): Verdict {
     const now = this.#now()
     if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
       process.judgedMs = now
       const { resource, identity, surroundings } = process
-      const anew = () => {
+      const reset = () => {
         process.verdict = undefined
       }
       process.verdict = judge(this.#rules, {
         name: String(resource.attributes.get('service.name')),
         executable: identity.executable,
-        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, anew))],
+        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, reset))],
         attribute: key => String(resource.attributes.get(key) ?? ''),
         podLabel: key => surroundings?.podLabels.get(key),
       })
@@ -321,7 +318,7 @@ export class ProcessTable {
     return process.verdict
   }
 
-  /** Once in a second is enough. */
+  /** At most once per second. */
   async #lookAgain(): Promise<void> {
     if (this.#now() - this.#lookedMs >= checkEveryMs) await this.look()
   }
@@ -341,11 +338,11 @@ export class ProcessTable {
     }
   }
 
-  /** Looks again at a process that is known. `executed`: it runs another program. */
+  /** Checks a known process. `executed`: it runs another program. */
   #check(pid: number, comm: string, known: Process, now: number, executed: boolean): Process {
     known.checkedMs = now
     if (known.endedMs !== undefined) {
-      // Who begins without executing a program is not told.
+      // A fork without exec causes no event.
       const start = this.#proc ? this.#reader.files.start(pid) : unknownStart
       const isReused = start !== unknownStart && !sameStart(start, known.identity.start)
       if (isReused || now - known.endedMs >= lateMs) return this.#replaced(pid, comm, known, now)
@@ -356,17 +353,17 @@ export class ProcessTable {
     const start = this.#proc ? files.start(pid) : unknownStart
     if (start === unknownStart) {
       if (executed) return this.#replaced(pid, comm, known, now)
-      // Gone: what still comes of it was on its way before.
+      // The process is gone; remaining telemetry is from before its end.
       this.#renew(known)
       return known
     }
     if (start !== known.identity.start) return this.#replaced(pid, comm, known, now)
     if (executed || files.comm !== known.comm || known.identity.isUnread) {
       const { digest, executable, isUnread } = files.facts(pid)
-      // Of a process that only took another name more is known than can be read now.
+      // If it only changed its name, the known data is better than what is readable now.
       const isKept = isUnread && !executed && executable.startsWith(known.identity.executable)
       if (!isKept && digest !== known.identity.digest) return this.#replaced(pid, comm, known, now)
-      // A thread's or a program's new name for itself.
+      // A thread or program renamed itself.
       known.comm = files.comm
     }
     this.#placeAgain(pid, known, now)
@@ -380,7 +377,7 @@ export class ProcessTable {
     return process
   }
 
-  /** A process may be moved to its control group shortly after it began; later that is rare. */
+  /** A process may be moved to its control group shortly after its start; later that is rare. */
   #placeAgain(pid: number, known: Process, now: number): void {
     const isYoung = now - known.madeMs < youngMs
     if (!isYoung && now - known.placedMs < placeEveryMs) return
@@ -388,12 +385,12 @@ export class ProcessTable {
     const place = this.#reader.place(pid) ?? known.place
     if (place === known.place) return
     known.place = place
-    // In a container its user is another, and so is the account.
+    // Containers have their own users, so the account changes too.
     const account = this.#reader.accountOf(known.identity.user)
     if (place.id !== '') known.identity = { ...known.identity, owner: '', account }
   }
 
-  /** One that was first looked at while it ended is placed by what the kernel told of it. */
+  /** A process first read while it was exiting gets its place from the kernel event. */
   #placeByNews(known: Process, news: ProcessNews): void {
     const place = placeOfNews(news)
     if (known.place !== noPlace || place === noPlace) return
@@ -402,7 +399,7 @@ export class ProcessTable {
     this.#renew(known)
   }
 
-  /** Something else may have been found out of what it runs in. */
+  /** Its surroundings may have changed. */
   #renew(known: Process): void {
     const surroundings = this.#options.surroundings?.(known.place)
     if (surroundings === known.surroundings) return
@@ -430,7 +427,7 @@ export class ProcessTable {
   #made(pid: number, comm: string, now: number): Process {
     const found = this.#proc ? this.#reader.read(pid) : undefined
     if (found?.place !== undefined) return this.#described(found, now)
-    // Also where something was told: it may be of who had the number before.
+    // Also if there is an event: it may belong to a previous process with this number.
     this.catchUp?.()
     const news = this.#news.of(pid, now)
     if (found !== undefined) return this.#described(this.#reader.ending(found, news), now)
@@ -442,8 +439,8 @@ export class ProcessTable {
   }
 
   /**
-   * What was read while it ran tells more than what the kernel tells of it. One that was gone before anybody looked keeps
-   * its resource, too: of two that are alike each would have its own series, which no receiver can keep apart.
+   * Data read while it ran is better than kernel events. A process that ended before it was read also keeps its
+   * resource: two equal resources would have separate series, which receivers cannot distinguish.
    */
   #departedOf(pid: number, comm: string, news: ProcessNews | undefined): Process | undefined {
     const now = this.#now()
@@ -482,18 +479,18 @@ export class ProcessTable {
   }
 }
 
-/** How often a process that is asked for is looked at again. */
+/** Minimum interval of checks of a process that is looked up. */
 const checkEveryMs = 1_000
-/** So long after it was first seen a process is looked for in another control group, and how often later. */
+/** Time after the first sight in which the control group is read at each check, and the interval later. */
 const youngMs = 5_000
 const placeEveryMs = 30_000
-/** What was under way when a process ended has arrived by then. */
+/** Delay for telemetry in flight when a process ends. */
 const lingerMs = 5_000
-/** What is counted, such as bytes of connections, is told later: some intervals of metrics. */
+/** Counters, such as bytes of connections, arrive some metric intervals later. */
 const lateMs = 60_000
-/** So many milliseconds a search works before it lets others. */
+/** Milliseconds of work before yielding. */
 const workMs = 2
-/** How long a decision holds that ports may change. */
+/** Lifetime of a verdict, as ports may change. */
 const judgeEveryMs = 10_000
-/** How long an export of its own spans says that a process is instrumented: several times what SDKs take between two. */
+/** Time for which an export of its own spans marks a process as instrumented: several export intervals of SDKs. */
 const instrumentedMs = 600_000

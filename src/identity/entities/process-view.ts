@@ -2,17 +2,17 @@ import type { Resource } from '../../foundation/model/resource.ts'
 import { commandLine } from './command-line.ts'
 import type { ProcessIdentity } from './process-resource.ts'
 
-/** What a process is, for people. Texts that are not known are ''. */
+/** Description of a process for display. Unknown texts are ''. */
 export interface ProcessDescription {
   readonly pid: number
   /** `service.name`. */
   readonly name: string
   readonly executable: string
-  /** What looks secret in it is hidden. */
+  /** With secrets redacted. */
   readonly commandLine: string
-  /** The user's name, or its number: containers have users of their own. */
+  /** User name on the host, or the number: containers have their own users. */
   readonly owner: string
-  /** Microseconds since the Unix epoch; 0: not known. */
+  /** Microseconds since the Unix epoch; 0: unknown. */
   readonly startedUs: number
   readonly runtime: string
   readonly runtimeVersion: string
@@ -22,18 +22,18 @@ export interface ProcessDescription {
   readonly podNamespace: string
 }
 
-/** What is known of one process. */
+/** All data about one process. */
 export interface ProcessView extends ProcessDescription {
-  /** TCP ports that it listens at, and those where it was seen to answer. */
+  /** TCP ports that it listens on, and ports where it was seen to respond. */
   readonly listening: readonly number[]
   readonly served: readonly number[]
-  /** Calls of it were seen since it is known. */
+  /** Whether a call of it was seen while it was known. */
   readonly seen: boolean
   readonly observed: boolean
   readonly reason: string
 }
 
-/** `args`: its command line. */
+/** `args`: command line. */
 export function describedProcess(
   identity: ProcessIdentity,
   { attributes }: Resource,

@@ -1,6 +1,6 @@
 import type { Attributes } from '../../foundation/model/attributes.ts'
 
-/** Whether two sets tell the same, in the same order. */
+/** Whether two sets are equal, in the same order. */
 export function sameAttributes(a: Attributes, b: Attributes): boolean {
   if (a.size !== b.size) return false
   for (let i = 0; i < a.size; i++) {

@@ -1,29 +1,29 @@
-/** A range of ports, both ends included. */
+/** Inclusive range of ports. */
 export interface PortRange {
   readonly from: number
   readonly to: number
 }
 
-/** What a process must have to be meant; all that is given must hold. Texts may contain `*`. */
+/** Criteria for processes; all that are set must match. Texts may contain `*`. */
 export interface ProcessSelector {
-  /** Ports that it listens at: one of them suffices. Empty: any. */
+  /** Listening ports, of which one must match. Empty: any. */
   readonly ports: readonly PortRange[]
   /** '' for any. */
   readonly executable: string
   /** `service.name`; '' for any. */
   readonly name: string
-  /** What it runs in. '' for any; a process that is in no cluster is meant only where all are ''. */
+  /** Surroundings; '' for any. A process outside a cluster matches only if all are ''. */
   readonly namespace: string
   readonly podName: string
   readonly deploymentName: string
   readonly daemonsetName: string
   readonly statefulsetName: string
   readonly containerName: string
-  /** Labels that its pod has; their values may contain `*`, and '' stands for any. */
+  /** Labels of the pod; values may contain `*`, and '' matches any. */
   readonly podLabels: ReadonlyMap<string, string>
 }
 
-/** Means every process: what is given is put in place of its parts. */
+/** Matches every process; override its fields to build a selector. */
 export const anyProcess: ProcessSelector = {
   ports: [],
   executable: '',
@@ -37,26 +37,26 @@ export const anyProcess: ProcessSelector = {
   podLabels: new Map(),
 }
 
-/** What a selector is held against. */
+/** Process to match against selectors. */
 export interface SelectableProcess {
   readonly name: string
   readonly executable: string
-  /** Asked for only where a selector names ports. */
+  /** Called only if a selector has ports. */
   listening(): readonly number[]
-  /** Of its resource; '' where it has none of this name. */
+  /** Attribute of its resource; '' if missing. */
   attribute(key: string): string
-  /** Undefined where its pod has none of this name, or it has no pod. */
+  /** Undefined if the pod lacks the label, or there is no pod. */
   podLabel(key: string): string | undefined
 }
 
 export interface SelectionRules {
   /** Empty: all processes. */
   readonly instrument: readonly ProcessSelector[]
-  /** Wins. */
+  /** Overrides `instrument`. */
   readonly exclude: readonly ProcessSelector[]
 }
 
-/** Why a process is observed or not. */
+/** Whether and why a process is observed. */
 export interface Verdict {
   readonly observed: boolean
   readonly reason: string
@@ -84,7 +84,7 @@ function means(selector: ProcessSelector, process: SelectableProcess): boolean {
   )
 }
 
-/** Attributes of resources that tell what a selector asks for (semantic conventions, Kubernetes). */
+/** Resource attributes for each field of a selector (semantic conventions, Kubernetes). */
 const places = [
   ['namespace', 'k8s.namespace.name'],
   ['podName', 'k8s.pod.name'],
@@ -112,7 +112,7 @@ function within(ranges: readonly PortRange[], port: number): boolean {
   return ranges.some(({ from, to }) => port >= from && port <= to)
 }
 
-/** Whether a text is one that a pattern with `*` stands for. An empty pattern stands for all. Linear in both lengths. */
+/** Whether a text matches a pattern with `*`. An empty pattern matches everything. Linear in both lengths. */
 export function matches(pattern: string, text: string): boolean {
   if (pattern === '') return true
   const parts = pattern.split('*')

@@ -9,23 +9,23 @@ import {
   maxDeclaredBytes,
 } from './declared-attributes.ts'
 
-/** `service.*` as container and pod tell it. Texts that they do not tell are ''. */
+/** `service.*` as given by container and pod; '' where missing. */
 export interface ServiceIdentity {
   readonly name: string
   readonly namespace: string
   readonly version: string
-  /** What pods are annotated with for resources (`resource.opentelemetry.io/…`), the three above left out. */
+  /** Resource annotations of the pod (`resource.opentelemetry.io/…`), without the three above. */
   readonly annotated: DeclaredAttributes
 }
 
 const prefix = 'resource.opentelemetry.io/'
-/** In the order in which a workload is named (semantic conventions, Kubernetes attributes). */
+/** Order in which workloads name the service (semantic conventions, Kubernetes attributes). */
 const workloads = ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'CronJob', 'Job']
 
 /**
- * Which service a container is, by the labels and annotations that people put there: first those of Kubernetes, by the
- * rules of the semantic conventions, then those of Compose and Swarm, then the container's name where somebody chose it.
- * `allowedKeys`: see `mayDeclare`; `lost` counts annotations for resources that are not taken.
+ * Service of a container, by labels and annotations: first those of Kubernetes, by the rules of the semantic
+ * conventions, then those of Compose and Swarm, then the container's name unless it is generated. `allowedKeys`: see
+ * `mayDeclare`; `lost` counts resource annotations that are dropped.
  */
 export function serviceIdentity(
   place: ContainerPlace,
@@ -34,28 +34,28 @@ export function serviceIdentity(
   allowedKeys: readonly string[],
   lost: (why: AttributeLoss) => void,
 ): ServiceIdentity {
-  const told =
+  const given =
     pod === undefined
       ? ofContainer(container)
       : ofPod(container, place.id, pod, annotatedOf(pod, allowedKeys, lost))
   return {
-    name: ownText(told.name, maxDeclaredBytes),
-    namespace: ownText(told.namespace, maxDeclaredBytes),
-    version: ownText(told.version, maxDeclaredBytes),
-    annotated: told.annotated,
+    name: ownText(given.name, maxDeclaredBytes),
+    namespace: ownText(given.namespace, maxDeclaredBytes),
+    version: ownText(given.version, maxDeclaredBytes),
+    annotated: given.annotated,
   }
 }
 
-/** Who annotates pods may say no more than who starts processes. */
+/** The same limits apply to pod annotations as to process environments. */
 function annotatedOf(
   { annotations }: Pod,
   allowedKeys: readonly string[],
   lost: (why: AttributeLoss) => void,
 ): DeclaredAttributes {
-  const told: (readonly [string, string])[] = []
+  const found: (readonly [string, string])[] = []
   for (const [key, value] of annotations)
-    if (key.startsWith(prefix)) told.push([key.slice(prefix.length), value])
-  return acceptedAttributes(told, allowedKeys, lost)
+    if (key.startsWith(prefix)) found.push([key.slice(prefix.length), value])
+  return acceptedAttributes(found, allowedKeys, lost)
 }
 
 function ofPod(
@@ -105,15 +105,15 @@ function ofContainer(container: Container | undefined): ServiceIdentity {
 }
 
 /**
- * Whether the runtime made the name up: Docker and Podman of an adjective and a person (`clever_hopper`, `clever_hopper3`),
- * nerdctl of the image and the id (`nginx-7d482`).
+ * Whether the runtime generated the name: Docker and Podman from an adjective and a person (`clever_hopper`,
+ * `clever_hopper3`), nerdctl from the image and the id (`nginx-7d482`).
  */
 function isGenerated({ name, id }: Container): boolean {
   if (name.endsWith(`-${id.slice(0, 5)}`)) return true
   return adjectives.has(/^([a-z]+)_[a-z]+\d?$/.exec(name)?.[1] ?? '') || /^[0-9a-f]{12,64}$/.test(name)
 }
 
-/** Those of moby/pkg/namesgenerator, which Podman took over. */
+/** From moby/pkg/namesgenerator, which Podman copied. */
 const adjectives = new Set(
   `admiring adoring affectionate agitated amazing angry awesome beautiful blissful bold boring brave busy charming clever
   compassionate competent condescending confident cool cranky crazy dazzling determined distracted dreamy eager ecstatic

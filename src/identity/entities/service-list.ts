@@ -1,21 +1,21 @@
 import type { Resource } from '../../foundation/model/resource.ts'
 
-/** Processes that have one name. */
+/** Processes with the same service name. */
 export interface Service {
   readonly name: string
   /** '' for none. */
   readonly namespace: string
-  /** Processes that are running. */
+  /** Number of running processes. */
   readonly instances: number
-  /** In rising order; none for a mere client. */
+  /** In ascending order; empty for clients. */
   readonly ports: readonly number[]
 }
 
 const maxServices = 1_000
-/** Of one service. */
+/** Maximum ports of one service. */
 const maxPorts = 1_024
 
-/** Puts processes together to services, by name: at most 1,000 of them, each with at most 1,024 ports. */
+/** Groups processes into services by name: at most 1,000, each with at most 1,024 ports. */
 export class ServiceList {
   readonly #found = new Map<
     string,

@@ -1,27 +1,27 @@
-/** What /proc tells of a process. */
+/** Data about a process from /proc. */
 export interface ProcessFacts {
-  /** The kernel's short name of it, at most 15 bytes. */
+  /** The kernel's short name, at most 15 bytes. */
   readonly comm: string
-  /** Path of its executable, '' where it cannot be read. */
+  /** Path of the executable; '' if not readable. */
   readonly executable: string
   readonly args: readonly string[]
-  /** Its working directory, '' where it cannot be read. */
+  /** Working directory; '' if not readable. */
   readonly cwd: string
 }
 
 export interface ServiceName {
   readonly name: string
-  /** `process.runtime.name`; '' where it is not known. */
+  /** `process.runtime.name`; '' if unknown. */
   readonly runtime: string
-  /** `telemetry.sdk.language` of the program; '' where it is not known. */
+  /** `telemetry.sdk.language` of the program; '' if unknown. */
   readonly language: string
-  /** Somebody chose the name for OpenTelemetry: as strong as OTEL_SERVICE_NAME. */
+  /** The name was set for OpenTelemetry: same priority as OTEL_SERVICE_NAME. */
   readonly given: boolean
 }
 
 /**
- * Names the service that a process is: the script, module or archive that an interpreter runs, else the executable.
- * A name that says nothing (`server.js`, `main.py`, `index.php`) gives way to the directory that it lies in.
+ * Names the service of a process after the script, module or archive that an interpreter runs, otherwise after the
+ * executable. Generic names (`server.js`, `main.py`, `index.php`) are replaced by that of their directory.
  */
 export function serviceName(facts: ProcessFacts): ServiceName {
   const file = baseName(facts.executable) || facts.comm
@@ -35,14 +35,14 @@ export function serviceName(facts: ProcessFacts): ServiceName {
   return { name: program || 'unknown', runtime: '', language: '', given: false }
 }
 
-/** Files that are many programs, each by the name that it is called by or, called by its own, by the word after it. */
+/** Multi-call binaries: the program is the name used to call them, or the word after their own name. */
 const boxes = new Set(['busybox', 'coreutils', 'toybox'])
-/** With those that are called by other names alone: Debian's redis-server is a link. */
+/** Also those called only by other names: Debian's redis-server is a link. */
 const manyPrograms = new Set([...boxes, 'redis-check-rdb', 'valkey-check-rdb'])
 
-/** `httpd` in `/bin/httpd -f` and in `busybox httpd -f`; a shell of log-in has a hyphen before its name. */
+/** `httpd` in `/bin/httpd -f` and in `busybox httpd -f`; login shells have a hyphen before the name. */
 function appletOf([first = '', second = '']: readonly string[]): string {
-  // Some write their title over their arguments: the program is the first word of it.
+  // Programs that write a title over their arguments: its first word is the program.
   const name = baseName(first.split(' ', 1)[0]!).replace(/^-/, '')
   const applet = boxes.has(name) ? baseName(second) : name
   return /^[\w.[-]{1,32}$/.test(applet) && !applet.startsWith('-') ? applet : ''
@@ -52,11 +52,11 @@ interface Interpreter {
   readonly pattern: RegExp
   readonly runtime: string
   readonly language: string
-  /** Names what the interpreter runs with these arguments; '' when they do not tell. */
+  /** Name of the script that the interpreter runs with these arguments; '' if unknown. */
   script(args: readonly string[], facts: ProcessFacts): string
 }
 
-/** Options of Node.js 24 that take the next argument where they have no `=` (those of V8 never do). */
+/** Options of Node.js 24 that take the next argument unless they have `=` (those of V8 never do). */
 const nodeValued = new RegExp(
   `^(-r|-C|--(${[
     'require|import|(experimental-)?loader|conditions|env-file(-if-exists)?|title|watch-path|watch-kill-signal',
@@ -116,7 +116,7 @@ const interpreters: readonly Interpreter[] = [
   },
 ]
 
-/** Names of files that do not tell what the program is. */
+/** Names of files that do not identify a program. */
 const genericNames = new Set(
   [
     'app',
@@ -148,7 +148,7 @@ const genericNames = new Set(
   ),
 )
 
-/** Names of directories that do not tell it either; the one above them may. */
+/** Names of directories that do not identify it either; their parent may. */
 const genericDirectories = new Set(
   [
     'app',
@@ -167,7 +167,7 @@ const genericDirectories = new Set(
   ].concat(['server', 'src', 'target', 'web', 'www']),
 )
 
-/** Directories of the system: above them nothing is named after a program. */
+/** System directories: their parents name no programs. */
 const systemDirectories = new Set([
   '',
   'etc',
@@ -185,19 +185,19 @@ const systemDirectories = new Set([
   'var',
 ])
 
-/** Servers that run the application that one of their arguments names, as `module:object`. */
+/** Servers that run the application named by an argument `module:object`. */
 const pythonServers = new Set(['daphne', 'granian', 'gunicorn', 'hypercorn', 'uvicorn', 'uwsgi'])
 
 interface Options {
   /** Options whose value is the next argument. */
   readonly valued: RegExp
-  /** Arguments that say that there is no script. */
+  /** Arguments that mean there is no script. */
   readonly none: RegExp
   /** Words before the script that are not options. */
   readonly skip?: RegExp
 }
 
-/** The first argument that is no option. */
+/** First argument that is not an option. */
 function scriptBehind(options: Options): Interpreter['script'] {
   return (args, facts) => {
     for (let i = 0; i < args.length; i++) {
@@ -221,7 +221,7 @@ function pythonName(args: readonly string[], facts: ProcessFacts): string {
   return ''
 }
 
-/** Names a module, or the application that it serves. `script` is the path where it was started by path. */
+/** Name of a module, or of the application that it serves. `script` is the path if it was started by path. */
 function pythonModule(module: string, args: readonly string[], facts: ProcessFacts, script = ''): string {
   if (pythonServers.has(module)) {
     const application = args.find(arg => /^[A-Za-z_][\w.]*:[A-Za-z_]\w*$/.test(arg))
@@ -253,14 +253,14 @@ function javaName(args: readonly string[]): string {
   return ''
 }
 
-/** `shop-1.2.3-SNAPSHOT.jar` is `shop`. */
+/** `shop-1.2.3-SNAPSHOT.jar` becomes `shop`. */
 function archiveName(path: string): string {
   return baseName(path)
     .replace(/\.[jw]ar$/, '')
     .replace(/[-_]v?\d[\w.+-]*$/, '')
 }
 
-/** The class without its package; a class that says nothing gives way to the nearest part of the package that does. */
+/** Class without its package; a generic class is replaced by the nearest specific part of the package. */
 function className(path: string): string {
   const parts = path.split('.')
   return parts.findLast(part => !genericNames.has(part.toLowerCase())) ?? parts.at(-1)!
@@ -271,7 +271,7 @@ function erlangName(args: readonly string[]): string {
   return at < 0 ? '' : (args[at + 1] ?? '').split('@')[0]!
 }
 
-/** Names a script by its file, or by its directory where the file says nothing. */
+/** Name of a script file, or of its directory if the file name is generic. */
 function scriptName(script: string, facts: ProcessFacts): string {
   const name = baseName(script).replace(/\.(c?js|mjs|[cm]?ts|jsx|tsx|pyc?|rb|ru|php|phar|pl|dll|exe)$/, '')
   if (name !== '' && name !== '.' && name !== '..' && !genericNames.has(name.toLowerCase())) return name
@@ -281,7 +281,7 @@ function scriptName(script: string, facts: ProcessFacts): string {
   return directoryName(path) || name
 }
 
-/** The last part of a path that tells something; '' when none does. */
+/** Last specific part of a path; '' if there is none. */
 function directoryName(path: string): string {
   const parts: string[] = []
   for (const part of path.split('/')) {
@@ -295,7 +295,7 @@ function directoryName(path: string): string {
   return ''
 }
 
-/** The name in a title that the program gave itself in place of its arguments (`puma 6.4 (tcp://…)`). */
+/** Name in a title that the program wrote over its arguments (`puma 6.4 (tcp://…)`). */
 function titleOf(facts: ProcessFacts): string {
   const title = facts.args.length === 1 ? facts.args[0]! : ''
   const word = /^[A-Za-z][\w-]*(?=[ :])/.exec(title)
@@ -303,11 +303,11 @@ function titleOf(facts: ProcessFacts): string {
 }
 
 function baseName(path: string): string {
-  // No longer than a file's name may be: what looks at it may take the square of its length.
+  // At most the length of a file name: patterns applied to it may take quadratic time.
   return path.slice(path.lastIndexOf('/') + 1).slice(0, 255)
 }
 
-/** `python3.11` is `python3`: a name that outlives an update. */
+/** `python3.11` becomes `python3`, a name that survives updates. */
 function trimVersion(program: string): string {
   return program.replace(/\.\d+$/, '')
 }

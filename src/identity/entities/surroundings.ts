@@ -3,19 +3,19 @@ import { sameAttributes } from './same-attributes.ts'
 import type { ServiceIdentity } from './service-identity.ts'
 
 /**
- * What a process runs in: container, pod and machine. It is replaced as a whole when anything of it that is told changes
- * (that a container is healthy is not), so that identity says whether it did.
+ * Surroundings of a process: container, pod and machine. The object is replaced when a reported attribute changes (not
+ * when only health changes), so identity shows whether anything changed.
  */
 export interface Surroundings {
   /** `container.*`, `k8s.*`, `cloud.*` and `host.*`. */
   readonly attributes: Attributes
-  /** What they say of the service; stronger than what the process's program says of it. */
+  /** Service name from the surroundings; overrides the name from the program. */
   readonly service: ServiceIdentity
-  /** Of the pod, for selectors. */
+  /** Labels of the pod, for selectors. */
   readonly podLabels: ReadonlyMap<string, string>
 }
 
-/** Whether they tell the same. */
+/** Whether both have the same content. */
 export function sameSurroundings(a: Surroundings, b: Surroundings): boolean {
   const { name, namespace, version, annotated } = a.service
   return (

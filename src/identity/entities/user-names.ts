@@ -6,9 +6,9 @@ const maxBytes = 1024 * 1024
 const lookAgainMs = 60_000
 
 /**
- * Names of this host's users, by its passwd(5). Directories on the network are not asked. The first process of the host
- * may be closed to the agent; then a process of root that is in no container, and in no user namespace of its own, has
- * the same file. Anybody else may see a file of their own making there.
+ * Names of this host's users from its passwd(5); network directories are not queried. If the agent cannot access the
+ * first process of the host, a root process outside containers and user namespaces has the same file. Other processes
+ * may see a forged one.
  */
 export class UserNames {
   readonly #procDir: string
@@ -19,13 +19,13 @@ export class UserNames {
   #otherMs = Number.NEGATIVE_INFINITY
   #isFirstOpen = false
 
-  /** `now`: milliseconds of a clock that never goes back. */
+  /** `now`: milliseconds of a monotonic clock. */
   constructor(procDir: string, now: () => number) {
     this.#procDir = procDir
     this.#now = now
   }
 
-  /** Of the user of a process that is in no container; '' where it has none, or cannot be found. */
+  /** User name for a process outside containers; '' if there is none, or it cannot be found. */
   of(uid: number, pid: number): string {
     const now = this.#now()
     if (now - this.#firstMs >= lookAgainMs) {
@@ -44,11 +44,11 @@ export class UserNames {
   }
 
   #userNamespace(pid: number | 'self'): string {
-    // '': a kernel without them, or a process that ended, which has no file either.
+    // '': a kernel without user namespaces, or an ended process, which has no file either.
     return linkText(`${this.#procDir}/${pid}/ns/user`)
   }
 
-  /** Whether the file is there, as this process sees it. */
+  /** Whether the file exists, as this process sees it. */
   #look(pid: number): boolean {
     let fd = -1
     try {
@@ -62,7 +62,7 @@ export class UserNames {
       this.#state = state
       return true
     } catch {
-      this.#names = new Map() // a host without one: its users have numbers only
+      this.#names = new Map() // no such file on this host: users have only numbers
       this.#state = ''
       return false
     } finally {
@@ -71,7 +71,7 @@ export class UserNames {
   }
 }
 
-/** `name:password:uid:…`; the first of several names is the one that counts (getpwuid(3)). */
+/** Parses `name:password:uid:…`; the first name of a user wins (getpwuid(3)). */
 function namesIn(text: string): Map<number, string> {
   const names = new Map<number, string>()
   for (const line of text.split('\n')) {

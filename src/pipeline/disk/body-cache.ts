@@ -4,7 +4,7 @@ import { WaitingBatches } from './waiting-batches.ts'
 /** Maximum waiting batches checked for one with free order keys. */
 export const maxLooks = 64
 
-/** Batches of a disk queue with their bodies in memory. */
+/** Batches of a disk queue whose bodies are in memory. */
 export class BodyCache {
   /** Waiting batches before all that are only on disk. */
   readonly front = new WaitingBatches<DiskEntry>()
@@ -149,14 +149,14 @@ export class BodyCache {
     return kept
   }
 
-  /** Arrival of the oldest, by `performance.now()`; infinite for none. */
+  /** Arrival time of the oldest batch, by `performance.now()`; infinite for none. */
   get oldestQueuedAt(): number {
     let oldest = (this.front.at(0) ?? this.behind.at(0))?.queuedAt ?? Number.POSITIVE_INFINITY
     for (const { queuedAt } of this.sending) oldest = Math.min(oldest, queuedAt)
     return oldest
   }
 
-  /** Lowest number; infinite for none. */
+  /** Lowest number of a batch; infinite for none. */
   get oldestNumber(): number {
     let oldest = (this.front.at(0) ?? this.behind.at(0))?.number ?? Number.POSITIVE_INFINITY
     for (const { number } of this.sending) oldest = Math.min(oldest, number)

@@ -12,7 +12,7 @@ export interface CursorCommitsOptions {
   readonly failed: (error: Error) => void
 }
 
-/** The cursor is written after so many settled records, or this time after the first of them, in milliseconds. */
+/** The cursor is written after this many settled records, or this time after the first of them, in milliseconds. */
 const mostSettles = 1000
 const withinMs = 100
 const afterFailureMs = 2000
@@ -32,7 +32,7 @@ export class CursorCommits {
     this.#options = options
   }
 
-  /** Notes a settled record. */
+  /** Counts a settled record. */
   settled(): void {
     this.#settles++
     if (this.#settles >= mostSettles && !this.#hasFailed) this.#start()
@@ -41,7 +41,7 @@ export class CursorCommits {
 
   /** Resolves when all records settled before are on disk. Rejects with the error of the system call. */
   async flush(): Promise<void> {
-    while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
+    while (this.#running) await this.#running.catch(() => {}) // the caller that started it handles the error
     if (this.#settles === 0) return
     this.#running = this.#commit()
     try {
@@ -75,7 +75,7 @@ export class CursorCommits {
     if (this.#running || this.#stopped) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.flush().catch(() => {}) // `failed` has told it
+    this.flush().catch(() => {}) // `failed` has reported it
   }
 
   async #commit(): Promise<void> {

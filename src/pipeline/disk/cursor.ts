@@ -7,7 +7,7 @@ import type { Files } from './log.ts'
 import { mostSeq } from './record-format.ts'
 
 const name = 'cursor.json'
-/** Maximum ranges in a file; records of further ranges are sent again after a restart. */
+/** Maximum ranges in a file; records in further ranges are sent again after a restart. */
 export const mostHoles = 1024
 const mostBytes = 256 * 1024
 
@@ -31,7 +31,7 @@ export function decodeCursor(bytes: Buffer): Cursor | undefined {
   try {
     parsed = JSON.parse(json.toString())
   } catch {
-    return undefined // a CRC that fits by chance
+    return undefined // the CRC matched by chance
   }
   return isCursor(parsed) ? parsed : undefined
 }
@@ -102,7 +102,7 @@ function readOne(path: string, files: Files): Cursor | undefined {
   try {
     fd = files.open(path, 'read')
   } catch {
-    return undefined // absent or not readable: records are sent again rather than lost
+    return undefined // missing or unreadable: records are sent again rather than lost
   }
   try {
     const bytes = Buffer.alloc(Math.min(files.size(fd), mostBytes))

@@ -200,7 +200,7 @@ export class DiskQueue implements BatchQueue {
   }
 
   bury(batch: Batch, why: string): void {
-    // The rest of a nearly full disk is for other programs.
+    // Only the rest of a nearly full disk is left, for other programs.
     if (this.#fault?.reason === 'disk_full') return
     this.#log.bury(recordOf(batch, Math.max(1, this.#lastNumber)), why)
   }
@@ -370,7 +370,7 @@ export class DiskQueue implements BatchQueue {
     return left !== undefined
   }
 
-  /** Frees memory until so many bytes fit: first bodies that are also on disk, the newest first. */
+  /** Frees memory until there is room for `bytes`: first bodies that are also on disk, the newest first. */
   #makeMemory(bytes: number): void {
     while (this.#here.bytes + bytes > this.#memoryBytes) {
       if (this.#leaveOnDisk()) continue

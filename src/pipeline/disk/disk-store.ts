@@ -133,12 +133,12 @@ export class DiskStore {
     }
   }
 
-  /** Of the file system, as it says now (statfs(2)); 0 if unknown. */
+  /** Free bytes of the file system (statfs(2)); 0 if unknown. */
   get freeBytes(): number {
     try {
       return this.#files.space(this.#options.directory).free
     } catch {
-      return 0 // The directory may be gone; the state shows it.
+      return 0 // the directory may be gone; the state shows it
     }
   }
 
@@ -233,7 +233,7 @@ export class DiskStore {
   }
 
   /**
-   * Drops the oldest segments of the signal with the most data until so many bytes fit. False if they cannot be
+   * Drops the oldest segments of the signal with the most data until there is room for `bytes`. False if they cannot be
    * dropped.
    */
   #evict(bytes: number): boolean {
@@ -320,7 +320,7 @@ export class DiskStore {
       const isOurs = there?.ino === stats.ino && there.dev === stats.dev
       return isOurs ? undefined : `${directory} was removed`
     } catch {
-      return undefined // a right that is missing brings it back when it is given again
+      return undefined // access may be denied only temporarily
     }
   }
 
@@ -400,13 +400,13 @@ function oneSyncAtATime(files: Files): Files {
     ...files,
     sync(fd) {
       const ended = last.then(() => files.sync(fd))
-      last = ended.catch(() => undefined) // for the one who asked
+      last = ended.catch(() => undefined) // `ended` reports the error to its caller
       return ended
     },
   }
 }
 
-/** Files for a log that never creates its directory: the queue must notice its removal. */
+/** Files for a log that must not create its directory: the queue must notice the removal. */
 function withoutMaking(directory: string, files: Files): Files {
   return {
     ...files,
@@ -421,5 +421,5 @@ function mebibytes(bytes: number): number {
   return Math.max(0, Math.ceil(bytes / Mi))
 }
 
-/** Handler for the signal of RLIMIT_FSIZE, which would end the process; with it the write fails with EFBIG. */
+/** Handler for SIGXFSZ (RLIMIT_FSIZE), which would end the process; with it the write fails with EFBIG. */
 function ignore(): void {}

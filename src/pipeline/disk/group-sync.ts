@@ -46,7 +46,7 @@ export class GroupSync {
     return oldest
   }
 
-  /** Notes a written record, which is synced within `fsyncMs` if the disk is fast enough. */
+  /** Adds a written record, which is synced within `fsyncMs` if the disk is fast enough. */
   wrote(writer: SegmentWriter): void {
     if (!this.#waiting.has(writer)) this.#makeRoom()
     this.#waiting.add(writer)
@@ -68,7 +68,7 @@ export class GroupSync {
 
   /** Resolves when all data written before is synced. Rejects with the first error of a system call. */
   async flush(): Promise<void> {
-    while (this.#running) await this.#running.catch(() => {}) // whoever started it hears of it
+    while (this.#running) await this.#running.catch(() => {}) // the caller that started it handles the error
     this.#running = this.#syncAll()
     let delayMs = this.#options.fsyncMs()
     try {
@@ -119,7 +119,7 @@ export class GroupSync {
     }
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.flush().catch(() => {}) // `failed` has told it
+    this.flush().catch(() => {}) // `failed` has reported it
   }
 
   async #syncAll(): Promise<void> {

@@ -2,7 +2,7 @@ import { type Cursor, mostHoles } from './cursor.ts'
 import type { Damage } from './log.ts'
 import { SettledRanges } from './settled-ranges.ts'
 
-/** A segment. Its range are the numbers from `first` up to the next segment. */
+/** A segment. Its range is the numbers from `first` up to the next segment. */
 export interface Segment {
   readonly first: number
   readonly path: string

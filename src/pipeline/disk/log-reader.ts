@@ -39,7 +39,7 @@ export class LogReader {
     return this.#times.of(seq) ?? this.#findTime(seq)
   }
 
-  /** Notes the write time of a record, so that it need not be read. */
+  /** Caches the write time of a record, so that it need not be read. */
   noteTime(seq: number, timeMs: number): void {
     this.#times.note(seq, timeMs)
   }

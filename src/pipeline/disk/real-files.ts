@@ -21,8 +21,8 @@ import type { Files } from './log.ts'
 
 const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = constants
 /**
- * Root may work in a directory of another user, whose links must not lead to other files. And a pipe with the name of a
- * segment must not block us.
+ * Root may work in a directory of another user, whose links must not lead to other files. A pipe named like a segment
+ * must not block us.
  */
 const flags = {
   append: O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK,

@@ -1,13 +1,13 @@
-// How records lie on disk. Numbers are little endian; every CRC is the CRC-32 of zlib.
+// Layout of records on disk. Numbers are little-endian; every CRC is the CRC-32 of zlib.
 //
-// A segment is a file NNNNNNNNNNNNNNNN.seg. The sixteen digits are the least sequence number that may be in it, and
-// the next file's name ends its range: of a record that is in two files, the one whose file the number belongs to
-// counts. A segment begins with a head, and records follow it without padding.
+// A segment is a file NNNNNNNNNNNNNNNN.seg. The sixteen digits are the lowest sequence number that it may contain, and
+// the name of the next file ends its range. If a record is in two files, the one in the file whose range contains its
+// number is valid. A segment begins with a header, followed by records without padding.
 //
-//   segment head (48 bytes)                          record head (52 bytes), then the body
+//   segment header (48 bytes)                        record header (52 bytes), then the body
 //    0 magic "SVCQ"                                   0 magic "SQR1"
 //    4 version u16: 1                                 4 length of the body u32, at most 64 MiB
-//    6 length of this head u16                        8 sequence number u64
+//    6 length of this header u16                      8 sequence number u64
 //    8 created u64: ns since the Unix epoch          16 items u32
 //   16 first sequence number u64                     20 bytes before compression u32
 //   24 items before u64                              24 order keys u32
@@ -18,13 +18,13 @@
 //                                                    44 CRC of the body u32
 //                                                    48 CRC of the bytes 4 to 48 u32
 //
-// "Items before" is the total of all items that were ever appended to the log before: the items of a segment are known
-// without reading it, and those of records that cannot be read from their neighbours. Two CRCs, so that damage in a body
-// hides neither what was lost nor where the next record begins.
+// "Items before" is the total of all items ever appended to the log before. It gives the items of a segment without
+// reading it, and the items of unreadable records from their neighbours. There are two CRCs, so that a damaged body
+// hides neither the number of lost items nor the start of the next record.
 //
-// A body "with a reason" (dead letters) begins with the length of a text u16 and the text in UTF-8: why it was refused.
-// In later versions too the CRC is the last field of the segment's head, so that a program can tell a later version,
-// which it leaves alone, from a damaged head.
+// A body "with a reason" (dead letters) begins with the length of a text u16 and the text in UTF-8: why it was
+// rejected. In later versions too, the CRC is the last field of the segment header, so that a program can distinguish a
+// later version, which it leaves unchanged, from a damaged header.
 
 import { crc32 } from 'node:zlib'
 import { u64 } from '../../foundation/lib/u64.ts'

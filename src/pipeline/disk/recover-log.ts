@@ -45,7 +45,7 @@ export function recoverLog(options: RecoverOptions): Recovered {
   const firsts = names.map(firstSeqOf).filter(first => first !== undefined)
   firsts.sort((one, other) => one - other)
   for (const [index, first] of firsts.entries()) addSegment(books, first, firsts[index + 1], options)
-  // Records before the first segment were settled before its removal, whatever an older cursor has.
+  // Records before the first segment were settled before its removal, whatever an older cursor contains.
   if (firsts[0] !== undefined) books.settled.add(1, firsts[0] - 1)
   const isTailSound = findEnd(books, options)
   countItems(books, options)

@@ -237,12 +237,12 @@ class SegmentLog implements RecordLog {
     this.#reader.rest()
   }
 
-  /** Writer of the last segment, if the record fits. */
+  /** Writer of the last segment, if it has room for the record. */
   #openWriter(bytes: number): SegmentWriter | undefined {
     const writer = this.#writer
     if (!writer) return undefined
-    const fits = writer.size + bytes <= this.#segmentBytes || writer.size === segmentHeadBytes
-    if (fits && !writer.sealed) return writer
+    const hasRoom = writer.size + bytes <= this.#segmentBytes || writer.size === segmentHeadBytes
+    if (hasRoom && !writer.sealed) return writer
     this.#abandonWriter()
     return undefined
   }
@@ -259,7 +259,7 @@ class SegmentLog implements RecordLog {
     try {
       const { directory } = this.#options
       this.#writer = new SegmentWriter({ files: this.#files, directory, path: last.path }, last.size)
-      this.#sync.wrote(this.#writer) // a process that was killed may have left it to the kernel
+      this.#sync.wrote(this.#writer) // a killed process may have left it unsynced in the kernel
     } catch (error) {
       this.#options.fault('cannot continue a segment; the next record starts a new one', error as Error)
     }
@@ -419,7 +419,7 @@ class SegmentLog implements RecordLog {
   #commitFailed(error: Error): void {
     const { code } = error as NodeJS.ErrnoException
     const books = this.#books
-    if (code === 'ENOENT') this.#abandonWriter() // nobody finds what is written to a file in a removed directory
+    if (code === 'ENOENT') this.#abandonWriter() // data written to a file in a removed directory is unreachable
     while (noSpace.includes(code) && this.#isClosedSegment(0) && books.isSettled(0)) {
       const first = books.segments[0]
       if (!first || !this.#remove(first)) break

@@ -65,10 +65,10 @@ export class WaitingBatches<E extends Entry> {
   }
 
   /** Removes all entries that match. */
-  removeWhere(holds: (entry: E) => boolean): E[] {
+  removeWhere(matches: (entry: E) => boolean): E[] {
     const removed: E[] = []
     const kept: E[] = []
-    for (const entry of this.drain()) (holds(entry) ? removed : kept).push(entry)
+    for (const entry of this.drain()) (matches(entry) ? removed : kept).push(entry)
     this.#entries = kept
     return removed
   }

@@ -15,8 +15,8 @@ const maxPlainBytes = 64 * 1024 * 1024
 const level = 1
 
 /**
- * The batch with its body compressed, in the thread pool, for it takes milliseconds. A small batch, one that is compressed
- * already and one that would not shrink stay as they are. Without zstd in the runtime it is gzip. Never rejects.
+ * Compresses the body of a batch in the thread pool, as it takes milliseconds. Returns the same batch if it is small,
+ * already compressed, or would not shrink. Uses gzip if the runtime lacks zstd. Never rejects.
  */
 export async function compress(batch: Batch, compression: Compression): Promise<Batch> {
   if (compression === 'none' || batch.encoding !== 'identity' || batch.body.length < minBytes) return batch
@@ -24,20 +24,20 @@ export async function compress(batch: Batch, compression: Compression): Promise<
   try {
     const compressed = await deflate(encoding, batch.body)
     if (compressed.length >= batch.body.length) return batch
-    // zlib hands over a part of a block of 16 KiB, which a batch in a queue would keep whole.
+    // zlib returns a view of a 16 KiB block, which a queued batch would retain whole.
     const body =
       compressed.buffer.byteLength > 2 * compressed.length ? new Uint8Array(compressed) : compressed
-    // Its body is not the one that the memory was lent for.
+    // `free` would return the buffer of the uncompressed body.
     const { free: _, ...compressedBatch } = { ...batch, body, encoding }
     return compressedBatch
   } catch {
-    return batch // it can be sent as it is, so no memory for the compressor loses nothing
+    return batch // it can be sent uncompressed, so running out of memory here loses nothing
   }
 }
 
 /**
- * The batch as `compression` has it, where it was compressed otherwise before the settings changed. What is plain stays so.
- * Rejects as `decompress` does. Where the runtime lost zstd, the batch goes as it is: its receiver took zstd before.
+ * Recompresses a batch that was compressed with another setting than `compression`. An uncompressed batch stays so. If
+ * the runtime lost zstd, the batch is sent as it is: its receiver accepted zstd before. Rejects as `decompress` does.
  */
 export async function recompress(batch: Batch, compression: Compression): Promise<Batch> {
   const { encoding } = batch
@@ -47,12 +47,12 @@ export async function recompress(batch: Batch, compression: Compression): Promis
   return compress({ ...batch, body: await decompress(batch), encoding: 'identity' }, compression)
 }
 
-/** The encoding that `compress` uses in this runtime. */
+/** Encoding that `compress` uses in this runtime. */
 function usedEncoding(compression: 'gzip' | 'zstd'): 'gzip' | 'zstd' {
   return compression === 'zstd' && zstdAvailable ? 'zstd' : 'gzip'
 }
 
-/** The request of a batch as it was encoded. Rejects where the body is not what the batch says of it. */
+/** Decompressed request of a batch. Rejects if the body does not match the batch's encoding and size. */
 export async function decompress(batch: Batch): Promise<Uint8Array> {
   const { signal, encoding, plainBytes } = batch
   const what = `cannot decompress a batch of ${signal} (${encoding})`
@@ -70,7 +70,7 @@ export async function decompress(batch: Batch): Promise<Uint8Array> {
   return plain
 }
 
-/** As `decompress`, at once and with 64 MiB as the only bound: for the command line. Throws where it cannot. */
+/** As `decompress`, but synchronous and limited only to 64 MiB: for the command line. Throws if it fails. */
 export function decompressSync(encoding: BodyEncoding, body: Uint8Array): Uint8Array {
   if (encoding === 'identity') return body
   const options = { maxOutputLength: maxPlainBytes }
@@ -92,7 +92,7 @@ function deflate(encoding: 'gzip' | 'zstd', body: Uint8Array): Promise<Uint8Arra
   })
 }
 
-/** Telemetry shrinks to an eighth or less; each further chunk would wake a thread once more. */
+/** Telemetry shrinks to an eighth or less; each further chunk would wake a thread again. */
 function chunkOf(bytes: number): number {
   return Math.min(256, Math.max(16, 2 ** Math.ceil(Math.log2(bytes / 8 / 1024)))) * 1024
 }

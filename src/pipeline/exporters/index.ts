@@ -1,3 +1,3 @@
-// The units of this area: each brings batches to a destination in its own form.
+// Units of this area: each sends batches to one kind of destination.
 export { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
 export { type OtlpHttpOptions, otlpHttp } from './otlp-http.ts'

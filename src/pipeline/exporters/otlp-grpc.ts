@@ -20,7 +20,7 @@ export interface OtlpGrpcOptions {
   readonly insecure: boolean
   /** Metadata of every request. Values of keys that end in `-bin` are sent as base64. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of batches that were compressed otherwise before the settings changed; `compress` does it for all others. */
+  /** Applies only to batches compressed before a change of settings; `compress` compresses all others. */
   readonly compression: Compression
   /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
@@ -39,7 +39,7 @@ const methods: Record<Signal, string> = {
   profiles: 'opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export',
 }
 
-/** OTLP specification, "Failures", table of gRPC codes. RESOURCE_EXHAUSTED joins them with a RetryInfo. */
+/** OTLP specification, "Failures", table of gRPC codes. RESOURCE_EXHAUSTED is retryable only with a RetryInfo. */
 const retryable = new Set<number>([
   GrpcStatus.cancelled,
   GrpcStatus.deadline_exceeded,
@@ -139,6 +139,6 @@ function retryDelay(details: Uint8Array): number | undefined {
   try {
     return decodeStatus(details).retryAfterMs
   } catch {
-    return undefined // malformed details are no details
+    return undefined // malformed details count as missing
   }
 }

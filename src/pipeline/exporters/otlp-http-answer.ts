@@ -30,20 +30,20 @@ export function receiptOf({ headers, body, fault }: HttpAnswer): Receipt {
   } catch (error) {
     return { rejected: 0, message: `cannot read the answer: ${(error as Error).message}` }
   }
-  return { rejected: 0, message: '' } // no OTLP, as of many gateways
+  return { rejected: 0, message: '' } // not OTLP, as from many gateways
 }
 
 /**
  * Error for an answer with any other status. `what` starts the message. `share` is the size of the batch in protobuf
- * divided by its size as sent, as a limit applies to the form that was sent.
+ * divided by its size as sent, because limits apply to the form that was sent.
  */
 export function refusalOf(what: string, answer: HttpAnswer, share: number): SendError {
   const { status } = answer
   const { message: words, retryAfterMs } = statusOf(answer)
   const limitBytes = retryable.has(status) ? undefined : messageLimit(words)
   const name = STATUS_CODES[status] ?? ''
-  const said = [words, hint(answer)].filter(text => text !== '').join('; ')
-  return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${said && `: ${said}`}`, {
+  const details = [words, hint(answer)].filter(text => text !== '').join('; ')
+  return new SendError(`${what}: HTTP ${status}${name && ` ${name}`}${details && `: ${details}`}`, {
     // Some servers answer 400 to a body that is too large, such as those with Go's MaxBytesReader.
     type: limitBytes === undefined ? (types[status] ?? `http_${status}`) : 'too_large',
     retryable: retryable.has(status),
@@ -60,13 +60,13 @@ function mediaType(contentType: string | undefined): 'protobuf' | 'json' | 'text
   return type === 'text/plain' ? 'text' : 'other'
 }
 
-interface Said {
+interface ErrorText {
   readonly message: string
   readonly retryAfterMs?: number | undefined
 }
 
 /** google.rpc.Status in an error body, or its plain text. */
-function statusOf({ headers, body }: HttpAnswer): Said {
+function statusOf({ headers, body }: HttpAnswer): ErrorText {
   if (body.length === 0 || body.length > maxErrorBytes) return { message: '' }
   try {
     switch (mediaType(headers['content-type'])) {
@@ -82,7 +82,7 @@ function statusOf({ headers, body }: HttpAnswer): Said {
         return { message: '' }
     }
   } catch {
-    return { message: '' } // the status says enough
+    return { message: '' } // the status is sufficient
   }
 }
 
@@ -104,7 +104,7 @@ function location({ headers }: HttpAnswer): string {
     const { origin, pathname } = new URL(headers.location ?? '')
     return `${origin}${pathname}`.slice(0, 256)
   } catch {
-    return '' // relative or none: nothing that could be written down
+    return '' // relative or missing: nothing safe to show
   }
 }
 

@@ -7,11 +7,11 @@ import { hostPort } from '../../foundation/lib/host-port.ts'
 import { bodyOf, type HttpFault, headOf, isNoHttp } from '../../foundation/lib/http-answer.ts'
 
 export interface OtlpHttpClientOptions extends DialerOptions {
-  /** What is beyond this, compressed or not, is not read. */
+  /** Maximum bytes read of an answer, both compressed and decompressed. */
   readonly maxAnswerBytes: number
-  /** Each request that runs has a connection of its own, and afterwards so many are kept for others. */
+  /** Maximum idle connections kept for reuse; each running request has its own connection. */
   readonly keptConnections: number
-  /** A connection this old is not used again, so that a balancer may place us anew; spread by a tenth either way. */
+  /** Age after which a connection is not reused, so that a load balancer can rebalance; randomized by ±10 %. */
   readonly maxAgeMs?: number
 }
 
@@ -20,23 +20,23 @@ export interface HttpRequest {
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
-  /** For everything, the making of a connection included. */
+  /** Covers the whole request, connecting included. */
   readonly timeoutMs: number
 }
 
 export interface HttpAnswer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Decompressed; empty where it could not be read. */
+  /** Decompressed; empty if it could not be read. */
   readonly body: Uint8Array
-  /** Why the body could not be read; '' when it is whole. */
+  /** Reason why the body could not be read; '' if it is complete. */
   readonly fault: string
 }
 
-/** A request that got no answer. The server may have acted on it all the same, unless no connection was made. */
+/** A request without an answer. The server may have processed it anyway, unless there was no connection. */
 export class HttpError extends Error {
   readonly type: 'connect' | 'dns' | 'tls' | 'unavailable' | 'deadline_exceeded' | 'cancelled'
-  /** It went over a connection that was used before, which the server seems to have closed in that moment. */
+  /** Whether it was sent over a reused connection that the server seems to have closed at that moment. */
   readonly stale: boolean
 
   constructor(message: string, type: HttpError['type'], options: { stale?: boolean; cause?: unknown } = {}) {
@@ -49,7 +49,7 @@ export class HttpError extends Error {
 
 const idleMs = 60_000
 
-/** Posts over HTTP/1.1 to one server, on connections that are kept. */
+/** Sends POST requests over HTTP/1.1 to one server, over kept connections. */
 export class OtlpHttpClient {
   readonly #options: OtlpHttpClientOptions
   readonly #dialer: Dialer
@@ -70,15 +70,16 @@ export class OtlpHttpClient {
   }
 
   /**
-   * Resolves with the answer of any status as soon as its head is there and the body is read or cannot be. Rejects with
-   * an `HttpError`, also when `stop` is raised or time is up before that.
+   * Resolves with the answer, whatever its status, once its head has arrived and its body was read or failed. Rejects
+   * with an `HttpError`, also if `stop` is raised or time is up before the head.
    */
   async post(request: HttpRequest, stop: AbortSignal): Promise<HttpAnswer> {
     const deadline = performance.now() + request.timeoutMs
     try {
       return await this.#attempt(request, deadline, stop)
     } catch (error) {
-      // Servers close idle connections while we choose one. The others may have met the same end, so a new one is made.
+      // Servers may close an idle connection just as we use it. The other idle ones may be closed too, so a new one is
+      // made.
       if (!(error instanceof HttpError && error.stale) || stop.aborted) throw error
       this.#agent.dropIdle()
       return await this.#attempt(request, deadline, stop)
@@ -118,19 +119,19 @@ export class OtlpHttpClient {
       throw failure(fault, connected, timeoutMs)
     })
     const { statusCode: status = 0, headers: fields } = answer
-    // Not an answer to this request, but a farewell to a connection that was idle (RFC 9110, section 15.5.9).
+    // Not an answer to this request: the server announces that it closes an idle connection (RFC 9110, section 15.5.9).
     if (status === 408 && fields.connection?.toLowerCase() === 'close' && call.reusedSocket) {
       call.destroy()
       throw new HttpError('the server closed the idle connection (HTTP 408)', 'unavailable', { stale: true })
     }
     try {
       const compressed = await bodyOf(answer, maxAnswerBytes, leftMs())
-      // A server may answer before it has read all, and the rest would keep the connection from the next request.
+      // A server may answer before it has read the whole request; the connection is then not reusable.
       if (!call.writableFinished) call.destroy()
       const plain = await inflate(compressed, fields['content-encoding'], maxAnswerBytes)
       return { status, headers: fields, body: plain, fault: '' }
     } catch (error) {
-      // With the head of an answer the server has spoken, and that is the outcome.
+      // Once the head has arrived, its status is the outcome.
       const { why, message } = error as HttpFault
       const isStopped = stop.aborted && why === 'lost'
       const fault = isStopped ? 'the request was cancelled' : why === 'late' ? silence(timeoutMs) : message
@@ -176,7 +177,7 @@ function inflate(body: Buffer, encoding: string | undefined, maxBytes: number): 
   })
 }
 
-/** Node's keeper of connections, with ours in place of its own, and an age at which they are given up. */
+/** Node's agent with our dialer, and a maximum age for its connections. */
 class DialingAgent extends Agent {
   readonly #dialer: Dialer
   readonly #maxAgeMs: number
@@ -213,7 +214,7 @@ class DialingAgent extends Agent {
 
   override keepSocketAlive(socket: Duplex): boolean {
     const old = performance.now() >= (this.#replaceAt.get(socket as Socket) ?? 0)
-    // Its declaration says void, and what it returns decides.
+    // Declared void, but Node uses the returned value.
     const kept: unknown = old ? false : super.keepSocketAlive(socket)
     return kept === true
   }

@@ -22,7 +22,7 @@ export interface OtlpHttpOptions {
   readonly insecure: boolean
   /** Headers of every request. */
   readonly headers: Readonly<Record<string, string>>
-  /** Of JSON, and of batches that were compressed otherwise before the settings changed; `compress` does it for all others. */
+  /** Applies to JSON, and to batches compressed before a change of settings; `compress` compresses all others. */
   readonly compression: Compression
   /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number

@@ -12,41 +12,41 @@ import type { ProcessorEnv, Stage, Verdict } from './processor.ts'
 import type { RedactSettings } from './redact/settings.ts'
 import type { TransformSettings } from './transform/settings.ts'
 
-/** What chains are made of: the branch `pipeline` of the configuration, as far as it concerns them. */
+/** Settings of chains: their part of the `pipeline` branch of the configuration. */
 export interface ChainSettings extends LimitSettings, RedactSettings, TransformSettings {
-  /** False: nothing is bounded, changed or redacted. */
+  /** If false, nothing is limited, changed or redacted. */
   readonly enabled: boolean
 }
 
-/** How metrics leave the chain, which only the chain of metrics looks at. */
+/** Form in which metrics leave the chain; used only by the chain of metrics. */
 export interface MetricForm {
   readonly temporality: 'cumulative' | 'delta'
 }
 
-/** Takes what is left of the items. An item is valid during the call only. */
+/** Receives the items that pass. An item is valid only during the call. */
 export interface Out<T> {
   add(resource: Resource, scope: Scope, item: T): void
-  /** Items that go no further, counted as receivers count them. */
+  /** Counts dropped items, as receivers count them. */
   drop(reason: DropReasonName, items: number): void
 }
 
-/** The stages that items of one signal pass, in their order. */
+/** The stages of one signal, in order. */
 export interface Chain<T> {
   readonly stages: readonly NamedStage[]
   /** May change the item. */
   run(resource: Resource, scope: Scope, item: T, out: Out<T>): void
-  /** Of metrics: as `MetricChain` has it. */
+  /** For metrics only, see `MetricChain`. */
   prepare?(resource: Resource, scope: Scope, item: T, out: Out<T>): Lasting | undefined
   again?(points: number): Verdict
 }
 
 export interface NamedStage {
-  /** The processor's name. */
+  /** Name of the processor. */
   readonly name: string
   readonly stage: Stage
 }
 
-/** What an item of each signal is. */
+/** Item type of each signal. */
 export interface ItemOf {
   traces: Span
   metrics: Metric
@@ -55,8 +55,8 @@ export interface ItemOf {
 }
 
 /**
- * Makes the chain of a signal; undefined where nothing is to be done to its items. Throws, in words, where settings
- * contradict each other. What a former chain has counted and remembered goes on.
+ * Compiles the chain of a signal; undefined if it would do nothing. Counts and state of `before` are kept. Throws an
+ * error with a reason if settings contradict each other.
  */
 export function compileChain<S extends Signal>(
   signal: S,
@@ -66,7 +66,7 @@ export function compileChain<S extends Signal>(
   before?: Chain<ItemOf[S]>,
 ): Chain<ItemOf[S]> | undefined {
   const stages = settings.enabled ? stagesOf(signal, settings, { ...env, signal }, before?.stages ?? []) : []
-  // Metrics have one in any case: it parts those that are too large for a request.
+  // Metrics always have a chain: it splits metrics that are too large for a request.
   if (stages.length === 0 && signal !== 'metrics') return undefined
   return makers[signal](stages, settings, form, before as never) as Chain<ItemOf[S]>
 }
@@ -105,7 +105,7 @@ type Passed =
   | { readonly resource: Resource; readonly reason: undefined }
   | { readonly resource: undefined; readonly reason: DropReasonName }
 
-/** Resources as the stages leave them, each asked about once. */
+/** Results of the stages for each resource, cached. */
 class Resources {
   readonly #stages: readonly NamedStage[]
   #known = new WeakMap<Resource, Passed>()
@@ -116,7 +116,7 @@ class Resources {
     this.#stages = stages.filter(({ stage }) => stage.resource !== undefined)
   }
 
-  /** What became of a resource; without one, `reason` says who dropped it. */
+  /** Result for a resource; if it was dropped, `reason` is the name of the processor. */
   after(resource: Resource): Passed {
     if (resource === this.#last) return this.#lastKnown!
     let known = this.#known.get(resource)

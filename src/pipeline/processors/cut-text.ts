@@ -1,12 +1,12 @@
-/** Bytes that a text takes as UTF-8 where it is longer than `limit`; `limit` or less tells only that it is not. */
+/** Size of a text in bytes as UTF-8 if it is above `limit`; otherwise any number up to `limit`. */
 export function bytesOver(text: string, limit: number): number {
-  // A UTF-16 unit takes three bytes at most: a character of four is two units.
+  // A UTF-16 unit takes at most three bytes: a four-byte character is two units.
   return text.length * 3 <= limit ? 0 : Buffer.byteLength(text)
 }
 
 /**
- * The longest beginning of a text that takes at most `limit` bytes as UTF-8, ended between two characters; the text
- * itself where it fits. A lone surrogate counts as the U+FFFD that stands for it on the wire: three bytes.
+ * Longest prefix of a text that takes at most `limit` bytes as UTF-8, without splitting a character; the text itself if
+ * it is short enough. A lone surrogate counts as the U+FFFD that replaces it on the wire: three bytes.
  */
 export function cutText(text: string, limit: number): string {
   if (bytesOver(text, limit) <= limit) return text

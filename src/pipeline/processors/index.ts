@@ -5,7 +5,8 @@ import { redact } from './redact.ts'
 import { transform } from './transform.ts'
 
 /**
- * In the order in which an item passes them. First what bounds all later work; redaction sees what transformation
- * made, and comes before anything is kept; limits count what would be sent.
+ * In the order in which items pass them: attribute limits first, as they bound all later work; redaction after
+ * transformation, so that it covers its results, and before anything is remembered; the other limits last, as they
+ * count what would be sent.
  */
 export const processors = [limitAttributes, transform, redact, limitSeries, limitRate] as const

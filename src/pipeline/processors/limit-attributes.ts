@@ -10,8 +10,9 @@ import type { LimitSettings } from './limit-settings.ts'
 import type { Processor, Stage, Verdict } from './processor.ts'
 
 /**
- * Bounds number and size of attributes, by `limits.attributes`: values are cut, keys that are too long and attributes
- * that are too many go, those that came later first. What a span or a record lost stands in its `droppedAttributes`.
+ * Limits number and size of attributes, by `limits.attributes`: values are truncated; attributes whose key is too long,
+ * and the last attributes above the maximum number, are dropped. Spans and records count their losses in
+ * `droppedAttributes`.
  */
 export const limitAttributes: Processor<LimitSettings> = {
   name: 'limit_attributes',
@@ -24,7 +25,7 @@ export const limitAttributes: Processor<LimitSettings> = {
   },
 }
 
-/** What was cut or dropped so far, named for the settings that said so. */
+/** Truncated and dropped data so far, by the name of the setting. */
 class AttributeCounts {
   max_resource_attributes = 0
   max_attributes = 0
@@ -37,7 +38,7 @@ class AttributeCounts {
 type AttributeLimits = LimitSettings['limits']['attributes']
 type Count = 'max_resource_attributes' | 'max_attributes'
 
-/** A set that was cut keeps at most so many slots for the next item. */
+/** Maximum capacity that a truncated set keeps for the next item. */
 const keptSlots = 1024
 
 class AttributeStage implements Stage {
@@ -116,13 +117,13 @@ class AttributeStage implements Stage {
     return this.#limit(attributes, this.#limits.max_attributes, 'max_attributes')
   }
 
-  /** Bounds a set, and answers how many attributes it lost. Each of them is looked at once. */
+  /** Limits a set; returns the number of dropped attributes. Takes linear time. */
   #limit(attributes: Attributes, most: number, count: Count): number {
     const { keys, values, size } = attributes
     const { counts } = this
     const { max_attribute_key_size, max_attribute_value_size } = this.#limits
     const protectedKeys = this.#protected
-    // Those that are protected take their places first, wherever they stand.
+    // Protected attributes are always kept, wherever they are in the set.
     let room = most
     if (size > most) for (let i = 0; i < size; i++) if (protectedKeys.has(keys[i]!)) room--
     let kept = 0
@@ -162,12 +163,12 @@ class AttributeStage implements Stage {
   }
 }
 
-/** True where a value needs no second look. */
+/** Whether a value is certainly within the limit. */
 function isSmall(value: AttributeValue, limit: number): boolean {
   return typeof value === 'string' ? value.length * 3 <= limit : typeof value !== 'object'
 }
 
-/** A list as far as its texts take at most `limit` bytes together. An empty text counts as one byte. */
+/** Longest prefix of a list whose texts take at most `limit` bytes together. An empty text counts as one byte. */
 function cutTexts(texts: readonly string[], limit: number): readonly string[] {
   let units = 0
   for (let i = 0; i < texts.length && units <= limit; i++) units += texts[i]!.length + 1
@@ -187,7 +188,7 @@ function cutTexts(texts: readonly string[], limit: number): readonly string[] {
   return texts
 }
 
-/** Lets go of what was dropped: the set is filled again for other items, and its arrays stay. */
+/** Releases the dropped values: the set and its arrays are reused. */
 function shrink(attributes: Attributes, size: number): void {
   const { keys, values } = attributes
   for (let i = size; i < attributes.size; i++) values[i] = ''

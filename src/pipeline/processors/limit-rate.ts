@@ -7,7 +7,7 @@ import { TraceShare } from './limit-rate/trace-share.ts'
 import type { LimitSettings } from './limit-settings.ts'
 import type { Processor, ProcessorEnv, Stage, Verdict } from './processor.ts'
 
-/** Bounds the items per second: spans by whole traces, logs by severity, metrics by whole metrics. */
+/** Limits the items per second: spans by whole traces, logs by severity, metrics by whole metrics. */
 export const limitRate: Processor<LimitSettings> = {
   name: 'limit_rate',
   summary: 'Limits items per second; drops whole traces, and the least severe logs first',
@@ -22,17 +22,17 @@ export const limitRate: Processor<LimitSettings> = {
 type RateSettings = LimitSettings['limits']['rate']
 
 const verdict = 'rate_limited'
-/** How long a loss is talked about. */
+/** How long a loss stays in the warning, in milliseconds. */
 const recentMs = 60_000
 
-/** What outlives a change of the settings. */
+/** State kept across changes of settings. */
 interface Counts {
   passed: number
   dropped: number
   droppedMs: number
 }
 
-/** What the limits of all signals share. */
+/** Common part of the limits of all signals. */
 abstract class RateLimit implements Stage {
   protected readonly bucket: TokenBucket
   protected readonly nowMs: () => number
@@ -54,7 +54,7 @@ abstract class RateLimit implements Stage {
     return this.nowMs() - this.#counts.droppedMs < recentMs ? this.loss : ''
   }
 
-  /** What is lost now, in words. */
+  /** Description of the current loss. */
   protected abstract readonly loss: string
 
   protected judge(passes: boolean, items: number, nowMs: number): Verdict {
@@ -90,7 +90,7 @@ class SpanRate extends RateLimit {
   }
 }
 
-/** The part of the bucket that is kept for what is more severe (SeverityNumber: below INFO, below WARN, below ERROR). */
+/** Part of the bucket reserved for more severe records (SeverityNumber: below INFO, below WARN, below ERROR). */
 const levels = [
   { name: 'debug', below: 9, reserve: 0.5 },
   { name: 'info', below: 13, reserve: 0.25 },
@@ -139,10 +139,10 @@ class MetricRate extends RateLimit {
     super(rate.metrics_per_second, rate.burst, env, before)
   }
 
-  /** All that it says it says again. */
+  /** `again` repeats everything that is checked here. */
   readonly lastingMs = Number.POSITIVE_INFINITY
 
-  /** The same metrics come in the same order each time, so that those which pass have no gaps. */
+  /** Metrics come in the same order each time, so the same ones pass, without gaps. */
   metric(metric: Metric): Verdict {
     return this.again(metric.points.length)
   }

@@ -7,7 +7,7 @@ import { SeriesTable } from './limit-series/series-table.ts'
 import type { LimitSettings } from './limit-settings.ts'
 import { overflow, type Processor, type ProcessorEnv, type Stage, type Verdict } from './processor.ts'
 
-/** Bounds the number of metric series: those that came first stay, until they are silent for long. */
+/** Limits the number of metric series: the first ones are kept, until they are silent for too long. */
 export const limitSeries: Processor<LimitSettings> = {
   name: 'limit_series',
   summary: 'Limits the number of metric series, and reports the label with too many values',
@@ -25,24 +25,24 @@ export const limitSeries: Processor<LimitSettings> = {
 
 type CardinalitySettings = LimitSettings['limits']['cardinality']
 
-/** Verdict on a new series without room, where nothing is added up. */
+/** Verdict on a new series above the limit if there is no overflow series. */
 const dropped = 'series_limit'
 
-/** From here on an operator is told. */
+/** Fill level from which operators are warned. */
 const nearlyFull = 0.8
-/** How long a metric that lost points is talked about. */
+/** How long a metric that lost points stays in the warning, in milliseconds. */
 const recentMs = 600_000
-/** The unit of `seen`: fine enough for the shortest time that a series may be remembered. */
+/** Unit of `seen`: small compared with the shortest `series_ttl`. */
 const tickMs = 100
-/** Entries that one call looks at, but at least one part of the table: it must hold up nobody. */
+/** Maximum entries checked per call, but at least one part of the table, so that no call takes long. */
 const mostSwept = 16_384
-/** How often a metric without room asks to have its labels counted. */
+/** A metric above its limit asks to have its labels counted once per this number of points. */
 const askEvery = 1024
 const mostNamed = 50
-const mostTold = 3
+const mostShown = 3
 
 class SeriesLimit implements Stage {
-  /** Often enough for those that are sent to stay known, and for those that are refused to be talked about. */
+  /** Often enough that sent series do not expire and rejected ones stay in the warning. */
   readonly lastingMs: number
   readonly census: SeriesCensus
   readonly #settings: CardinalitySettings
@@ -98,14 +98,16 @@ class SeriesLimit implements Stage {
     for (const [name, total] of census.offenders(mostNamed)) emit(name, 'dropped', total)
   }
 
-  /** The metrics that lose points or soon will, the worst first, each with the label to look at. */
+  /** Metrics that lose points or soon will, the worst first, each with the label that causes it. */
   get warning(): string {
     const now = this.#nowMs()
-    const told: MetricCount[] = []
-    for (const count of this.census.metrics.values()) if (this.#isNoteworthy(count, now)) told.push(count)
-    told.sort((a, b) => b.refused - a.refused || b.series - a.series)
-    const texts = told.slice(0, mostTold).map(count => this.#describe(count, isRecent(count, now)))
-    if (told.length > mostTold) texts.push(`${told.length - mostTold} more metrics near or above their limit`)
+    const noteworthy: MetricCount[] = []
+    for (const count of this.census.metrics.values())
+      if (this.#isNoteworthy(count, now)) noteworthy.push(count)
+    noteworthy.sort((a, b) => b.refused - a.refused || b.series - a.series)
+    const texts = noteworthy.slice(0, mostShown).map(count => this.#describe(count, isRecent(count, now)))
+    if (noteworthy.length > mostShown)
+      texts.push(`${noteworthy.length - mostShown} more metrics near or above their limit`)
     return [...this.#globalWarning(now), ...texts].join('; ')
   }
 
@@ -114,7 +116,7 @@ class SeriesLimit implements Stage {
     this.#now = this.#nowMs()
     this.#seen = 1 + Math.max(0, Math.floor(this.#now / tickMs))
     if (name !== this.#name) census.release(this.#count)
-    // It may forget metrics: what this one is known by is looked up afterwards.
+    // This may remove metrics, so the count is looked up afterwards.
     this.#sweep()
     this.#name = name
     this.#resource = resource
@@ -144,13 +146,16 @@ class SeriesLimit implements Stage {
     return this.#refusal
   }
 
-  /** Forgets series that are silent for too long, part by part: all have had their turn in a quarter of that time. */
+  /**
+   * Removes series that are silent for too long, one part of the table at a time; all parts take a quarter of that
+   * time.
+   */
   #sweep(): void {
     const { census } = this
     const { series_ttl } = this.#settings
     const pauseMs = series_ttl / 4 / SeriesTable.sweeps
     const since = this.#seen - Math.ceil(series_ttl / tickMs)
-    // After a long silence once over everything is enough.
+    // After a long pause, one pass over the whole table is enough.
     census.sweepMs = Math.max(census.sweepMs, this.#now - pauseMs * SeriesTable.sweeps)
     for (let looked = 0; census.sweepMs <= this.#now && looked < mostSwept; census.sweepMs += pauseMs)
       looked += since > 1 ? census.table.sweepNext(since, this.#forgotten) : 0
@@ -184,7 +189,7 @@ class SeriesLimit implements Stage {
     const { global_max_series } = this.#settings
     const recent = isRecent(census, now)
     if (!recent && census.table.size < global_max_series * nearlyFull) return []
-    const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostTold)
+    const largest = [...census.metrics.values()].sort((a, b) => b.series - a.series).slice(0, mostShown)
     const names = largest.map(({ name, series }) => `${name} ${grouped(series)}`).join(', ')
     const lost = recent ? `, ${grouped(census.refused)} points over the limit` : ''
     const state = `${grouped(census.table.size)} of ${grouped(global_max_series)} series`

@@ -63,7 +63,7 @@ export const limits = branch('Limits that protect the receiver.', {
   }),
 })
 
-/** What the processors of limits are made of. */
+/** Settings of the limiting processors. */
 export interface LimitSettings {
   readonly limits: Infer<typeof limits>
 }

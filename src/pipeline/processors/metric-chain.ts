@@ -8,62 +8,67 @@ import { Scopes } from './metric-chain/scopes.ts'
 import { type Point, ScratchMetric, ScratchPoint } from './metric-chain/scratch.ts'
 import { overflow, type Stage, type Verdict } from './processor.ts'
 
-/** Takes what is left of metrics. A metric is valid during the call only. */
+/** Receives the metrics that pass. A metric is valid only during the call. */
 export interface MetricOut {
   add(resource: Resource, scope: Scope, metric: Metric): void
-  /** Data points that go no further. */
+  /** Counts dropped data points. */
   drop(reason: DropReasonName, items: number): void
 }
 
-/** What happens to metrics on their way out. */
+/** Processing of metrics before they are sent. */
 export interface MetricChain {
   /**
-   * Changes nothing of what it is given. `resource` is what the stages made of `source`, by which what is remembered of
-   * its series is found again: other stages make another one of it.
+   * Does not change its arguments. `resource` is the result of the stages for `source`. State of series is kept by
+   * `source`, as other stages would produce another resource.
    */
   run(resource: Resource, scope: Scope, metric: Metric, out: MetricOut, source?: Resource): void
   /**
-   * As `run`, for a metric that will come again and again and whose numbers are not known: none is looked at. Undefined:
-   * what becomes of it depends on the numbers, or on what else comes, and nothing that `out` was told counts.
+   * As `run`, for a recurring metric whose numbers are not known yet. Undefined if the result depends on the numbers or
+   * on other metrics; all calls of `out` are then void.
    */
   prepare(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): Lasting | undefined
-  /** Why a metric of so many points goes no further this time; '' lets it pass. */
+  /** Reason to drop a metric with this number of points this time; '' to pass it. */
   again(points: number): Verdict
 }
 
-/** For how long `out` was told the truth by a preparation. */
+/** Validity of a preparation. */
 export interface Lasting {
   readonly forMs: number
-  /** `again` is to be asked each time that it comes. */
+  /** Whether `again` must be called each time the metric recurs. */
   readonly asksAgain: boolean
 }
 
 export interface MetricChainOptions {
-  /** `delta`: sums that only grow and histograms tell what came since the point before; others stay as they are. */
+  /**
+   * With `delta`, monotonic sums and histograms are sent as differences from the previous point; others are unchanged.
+   */
   readonly temporality: 'cumulative' | 'delta'
-  /** Series of which the last point is remembered for `delta`; beyond it those are forgotten that were not seen of late. */
+  /** Maximum series whose last point is kept for `delta`; above it, the ones not seen for longest are forgotten. */
   readonly maxSeries: number
-  /** When this process began, in microseconds since the Unix epoch: what began before may have been told by another. */
+  /**
+   * Start of this process, in microseconds since the Unix epoch: another process may have reported series that began
+   * before.
+   */
   readonly sinceUs?: number
 }
 
-/** Reason of a first point for `delta` whose series began before anybody watched it. */
+/** Drop reason of the first known point of a series that began earlier, with `delta`. */
 const noBase = 'delta_start'
-/** Reason of points that a fault in a processor has cost. */
+/** Drop reason of points lost by an exception in a processor. */
 const fault = 'processor'
 
 /**
- * About how many bytes of points are handed on in one metric: the copies take little memory then, and every part fits
- * into a request. What does not would be lost as a whole.
+ * Approximate bytes of points per passed-on metric: so the copies take little memory, and each part is smaller than a
+ * request. A part above the limit of requests would be dropped as a whole.
  */
 const mostBytes = 64 * 1024
-/** Of a point beside its attributes and buckets, and of an attribute beside its key and value. */
+/** Overhead of a point without attributes and buckets, and of an attribute without key and value. */
 const pointBytes = 40
 const attributeBytes = 16
-/** Of an exemplar beside its attributes. */
+/** Overhead of an exemplar without attributes. */
 const exemplarBytes = 50
 
-/** Makes the chain of these stages. What `before` remembers goes on. */
+/** Makes the chain of these stages. State of `before` is kept. */
 export function metricChain(
   stages: readonly Stage[],
   options: MetricChainOptions,
@@ -82,20 +87,20 @@ class StagedChain implements MetricChain {
   readonly #onSeries: readonly OnSeries[]
   readonly #onExemplar: readonly OnExemplar[]
   readonly #onAgain: readonly OnAgain[]
-  /** Of `#onMetric` those that are not asked again. */
+  /** `#onMetric` of the stages without `again`. */
   readonly #onPreparation: readonly OnMetric[]
   readonly #lastingMs: number | undefined
   readonly #deltas: Deltas | undefined = undefined
   readonly #overflow: OverflowSums
   readonly #scratch = new ScratchMetric()
-  /** The overflow point of the source itself, and what the stages said to it; undefined where there is none. */
+  /** Overflow point sent by the source itself, and the stages' verdict on it; undefined if there is none. */
   readonly #marked = new ScratchPoint()
   #markedVerdict: Verdict | undefined
   readonly #losses = new Losses()
   readonly #scopes: Scopes
-  /** Of this metric, as its source told it: by it, too, what is remembered of its series is found again. */
+  /** Scope of the current metric as received; part of the key of series state. */
   #source: Scope | undefined
-  /** Points of this metric. */
+  /** Points of the current metric passed on so far. */
   #handedOn = 0
 
   constructor(stages: readonly Stage[], options: MetricChainOptions, before: StagedChain | undefined) {
@@ -122,7 +127,7 @@ class StagedChain implements MetricChain {
       try {
         this.#copy(resource, sent, metric, deltas, out, source)
       } catch {
-        // As everywhere a fault in a processor costs the item, but parts of this one may be on their way.
+        // An exception in a processor costs the item, as everywhere, but some parts may already be sent.
         this.#forget()
         out.drop(fault, metric.points.length - this.#handedOn)
       }
@@ -133,7 +138,7 @@ class StagedChain implements MetricChain {
     const forMs = this.#lastingMs
     if (forMs === undefined || (this.#deltas !== undefined && becomesDelta(metric))) return undefined
     if (addsUp(metric) && metric.points.some(isMarked)) return undefined
-    // Whoever is asked again comes last, and is not asked about what others have dropped.
+    // Stages with `again` come last: they must not count what others have dropped.
     if (refuses(this.#onPreparation, resource, metric, out)) return { forMs, asksAgain: false }
     const sent = this.#scopes.after(scope)
     if (this.#isUntouched(metric, undefined)) out.add(resource, sent, metric)
@@ -200,7 +205,7 @@ class StagedChain implements MetricChain {
     this.#losses.report(out)
   }
 
-  /** As `#copy`, without a look at numbers. False: a series has no room, so that its numbers are added to others. */
+  /** As `#copy`, without reading numbers. False if a series is above the limit, so that its numbers must be summed. */
   #copyLasting(resource: Resource, scope: Scope, metric: Metric, out: MetricOut): boolean {
     const scratch = this.#scratch
     scratch.take(metric, temporalityOf(metric))
@@ -251,7 +256,7 @@ class StagedChain implements MetricChain {
     return ''
   }
 
-  /** Most have an identifier and no attributes. */
+  /** Most exemplars have an identifier and no attributes. */
   #exemplar(exemplar: Exemplar): Exemplar {
     const { keys, values, size } = exemplar.attributes
     if (size === 0) return exemplar
@@ -267,7 +272,7 @@ class StagedChain implements MetricChain {
     else this.#losses.count(noBase)
   }
 
-  /** The overflow point of the source and the one made here would be two of one series: where both are, they are one. */
+  /** Merges the source's overflow point with our own: two points of one series would be duplicates. */
   #addUp(
     sums: OverflowSums,
     source: Resource,
@@ -296,7 +301,7 @@ class StagedChain implements MetricChain {
   }
 }
 
-/** Whether one of them drops the metric as a whole. */
+/** Whether a stage drops the whole metric. */
 function refuses(onMetric: readonly OnMetric[], resource: Resource, metric: Metric, out: MetricOut): boolean {
   for (let i = 0; i < onMetric.length; i++) {
     const verdict = onMetric[i]!(metric, resource)
@@ -323,12 +328,12 @@ function temporalityOf(metric: Metric): 'delta' | undefined {
   return metric.kind === 'gauge' || metric.kind === 'summary' ? undefined : metric.temporality
 }
 
-/** Whether a point is the overflow series of its source, and tells what that came to. */
+/** Whether a point is the overflow series of its source, with a value. */
 function isOverflowSum(point: Point): boolean {
   return point.noValue !== true && isMarked(point)
 }
 
-/** Undefined where one of them is; infinite where there is none. */
+/** Undefined if any is undefined; infinite for an empty list. */
 function shortest(durations: readonly (number | undefined)[]): number | undefined {
   let least = Number.POSITIVE_INFINITY
   for (const each of durations) {
@@ -338,17 +343,17 @@ function shortest(durations: readonly (number | undefined)[]): number | undefine
   return least
 }
 
-/** Whether a metric can be handed on in one part. */
+/** Whether a metric can be passed on in one part. */
 function isSmall({ points }: Metric): boolean {
   let bytes = 0
   for (let i = 0; i < points.length && bytes <= mostBytes; i++) bytes += bytesOf(points[i]!)
   return bytes <= mostBytes
 }
 
-/** About as many bytes as a point takes in a request, where its texts are ASCII. */
+/** Approximate bytes of a point in a request, if its texts are ASCII. */
 function bytesOf(point: Point): number {
   let bytes = pointBytes + attributesBytes(point.attributes)
-  // A bound belongs to each bucket.
+  // Each bucket has a bound.
   if ('buckets' in point) bytes += 16 * point.buckets.length
   if ('positive' in point) bytes += 4 * point.positive.counts.length
   if ('quantiles' in point) bytes += 20 * point.quantiles.length
@@ -369,7 +374,7 @@ function attributesBytes({ keys, values, size }: Attributes): number {
   return bytes
 }
 
-/** How many points of one metric were lost, by reason. */
+/** Lost points of one metric by reason. */
 class Losses {
   readonly #reasons: DropReasonName[] = []
   readonly #counts: number[] = []

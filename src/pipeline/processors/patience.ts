@@ -1,9 +1,9 @@
-/** Looks at the clock that it takes at least to use up the time. */
+/** Minimum checks of the clock before time is up. */
 const leastLooks = 5
 
 /**
- * How long work may take, by a clock that is looked at now and then. One look counts for no more than a fifth of the
- * time: another program may have had the processor.
+ * Time limit for a piece of work, by a clock that is checked now and then. A single check counts for at most a fifth of
+ * the limit: another program may have had the CPU.
  */
 export class Patience {
   readonly #milliseconds: number
@@ -11,19 +11,19 @@ export class Patience {
   #lookedMs = 0
   #spentMs = 0
 
-  /** @param nowMs monotonic */
+  /** `nowMs` is a monotonic clock. */
   constructor(milliseconds: number, nowMs: () => number) {
     this.#milliseconds = milliseconds
     this.#nowMs = nowMs
   }
 
-  /** Work begins. */
+  /** Starts the time. */
   begin(): void {
     this.#spentMs = 0
     this.#lookedMs = this.#nowMs()
   }
 
-  /** Looks at the clock: whether the time since `begin` is used up. */
+  /** Checks the clock: whether the time since `begin` is used up. */
   isOver(): boolean {
     const now = this.#nowMs()
     this.#spentMs += Math.min(this.#milliseconds / leastLooks, now - this.#lookedMs)

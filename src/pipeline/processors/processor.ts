@@ -8,72 +8,72 @@ import type { Resource, Scope } from '../../foundation/model/resource.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
 import type { Span } from '../../foundation/model/span.ts'
 
-/** Why an item goes no further, as the label `reason` of the dropped items; '' lets it pass. */
+/** Drop reason of an item, as in the label `reason`; '' passes the item. */
 export type Verdict = DropReasonName | ''
 
 /**
- * A verdict on a series: its points are added up in one point of the metric that is marked `otel.metric.overflow`,
- * where that is right (sums that only grow, histograms); others are dropped. Either way they count under this reason.
+ * Verdict on a series: its points are summed in one point of the metric that is marked `otel.metric.overflow` if they
+ * can be (monotonic sums, histograms), and dropped otherwise. Both are counted under this reason.
  */
 export const overflow = 'cardinality'
 
-/** All the world that a processor gets. */
+/** Environment of a processor. */
 export interface ProcessorEnv {
   readonly signal: Signal
   readonly log: Logger
-  /** A secret of this installation, 32 bytes, for keyed hashes. Read or made at the first call. */
+  /** Secret of this installation, 32 bytes, for keyed hashes. Read or created at the first call. */
   readonly installKey: () => Uint8Array
-  /** Monotonic, in milliseconds. */
+  /** Monotonic clock, in milliseconds. */
   readonly nowMs: () => number
 }
 
 /**
- * A processor made for one signal and its settings. It is on the hot path: it must not throw, log, wait, or allocate
- * for each item. What it changes it changes in place; the chain hands it copies where others hold the original.
+ * A processor compiled for one signal and its settings. It is on the hot path: it must not throw, log, wait, or
+ * allocate per item. It changes items in place; the chain passes copies of shared originals.
  */
 export interface Stage {
   /**
-   * Called once for each resource. Returns it, or another in its place; undefined drops all of its items, counted under
-   * the processor's name.
+   * Called once per resource. Returns it or a replacement; undefined drops all of its items, counted under the
+   * processor's name.
    */
   resource?(resource: Resource): Resource | undefined
-  /** As `resource`, for the scopes of metrics: foreign pages tell those. None is dropped. */
+  /** As `resource`, for the scopes of metrics, which may come from foreign pages. Scopes cannot be dropped. */
   scope?(scope: Scope): Scope
   span?(span: Span, resource: Resource): Verdict
   log?(record: LogRecord, resource: Resource): Verdict
-  /** A whole metric, before its series. It must not be changed. */
+  /** A whole metric, before its series. Must not change it. */
   metric?(metric: Metric, resource: Resource): Verdict
-  /** One series of a metric, by a copy of its attributes that may be changed. */
+  /** One series of a metric, as a copy of its attributes that may be changed. */
   series?(attributes: Attributes, metric: Metric, resource: Resource, scope?: Scope): Verdict
-  /** What exemplars of a series that passed say beside it, by a copy that may be changed. */
+  /** Attributes of an exemplar of a series that passed, as a copy that may be changed. */
   exemplar?(attributes: Attributes): void
   profile?(profile: Profile, resource: Resource): Verdict
   /**
-   * For how long, in milliseconds, what is said to a metric and its series, and made of their attributes, holds for all
-   * that come again with other numbers: it depends on nothing but names, attributes and resource. They are asked about
-   * once in that time, so that whatever is counted counts once. Undefined: it does not hold.
+   * Time in milliseconds for which verdicts on, and changes of, a metric and its series apply to later occurrences with
+   * other numbers, because they depend only on names, attributes and resource. The stage is called once in that time,
+   * so that each series is counted once. Undefined if the results depend on more.
    */
   readonly lastingMs?: number
   /**
-   * In place of `metric`, each time that one comes again which passed: for a stage whose verdict on it depends on how many
-   * points come when, and on nothing else.
+   * Called instead of `metric` for each recurrence of a metric that passed: for a stage whose verdict depends only on
+   * number and time of points.
    */
   again?(points: number): Verdict
-  /** What it did so far, for people and for metrics: `outcome` is a word such as `matched`, `truncated`, `dropped`. */
+  /** Totals so far, for status pages and metrics: `outcome` is a word such as `matched`, `truncated`, `dropped`. */
   counters(emit: (rule: string, outcome: string, total: number) => void): void
-  /** What an operator should know now, in words, such as which label makes too many series; '' for nothing. */
+  /** Current advice for operators, such as which label makes too many series; '' for none. */
   readonly warning?: string
 }
 
-/** One stage of what happens between collection and export: the unit of this area. Its name is its file, with `_` for `-`. */
+/** A processing step between collection and export: the unit of this area. Its name is its file, with `_` for `-`. */
 export interface Processor<S> {
   readonly name: string
-  /** What it does, in one line without a full stop. */
+  /** Summary in one line, without a full stop. */
   readonly summary: string
   readonly signals: readonly Signal[]
   /**
-   * Makes the stage; undefined where the settings leave it nothing to do. Throws, in words, where they contradict each
-   * other. What `before` (its own stage under former settings) has counted and remembered goes on.
+   * Makes the stage; undefined if the settings leave it nothing to do. `before` is its stage under the former settings,
+   * whose counts and state are kept. Throws an error with a reason if settings contradict each other.
    */
   compile(settings: S, env: ProcessorEnv, before: Stage | undefined): Stage | undefined
 }

@@ -14,25 +14,25 @@ import { rulesOf } from './redact/rules.ts'
 import { secretKey } from './redact/secret-names.ts'
 import type { RedactionConfig, RedactSettings } from './redact/settings.ts'
 
-/** How many keys of attributes are remembered with what they mean. */
+/** Maximum cached attribute keys. */
 const mostKeys = 4096
-/** Longest key that is remembered, and longest text that it remembers. */
+/** Maximum length of a cached key, and of the clean texts cached with it. */
 const longestNoted = 256
 const longestFlag = 64
-/** The smallest numbers that may be a card's, that patterns are tried on, and that a key may say to be personal. */
+/** Smallest integers checked as card numbers, by patterns, and with a key that hints at personal data. */
 const shortestCard = 1e11
 const shortestNumber = 1e8
 const shortestHinted = 1e5
 const phoneKey = /phone|mobile|fax|msisdn|(?:^|[._-])tel(?:$|[._-])/i
 const ssnKey = /ssn|social.?security|taxpayer/i
 
-/** What a key says of its values. */
+/** Cached properties of an attribute key. */
 interface KeyNotes {
   readonly allowed: boolean
-  /** For values that are secret as a whole. */
+  /** Rule for values that are secret as a whole. */
   readonly rule: Rule | undefined
   readonly hints: number
-  /** Two texts in which nothing was found: methods, routes and names come again and again. */
+  /** Two recent texts without findings: methods, routes and names recur. */
   clean: string
   cleanBefore: string
 }
@@ -51,7 +51,7 @@ export const redact: Processor<RedactSettings> = {
 
 class RedactStage implements Stage {
   readonly lastingMs = Number.POSITIVE_INFINITY
-  /** By name of the rule. */
+  /** By rule name. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly redactor: Redactor
   readonly #keys = small(new BoundedMap<string, KeyNotes>(mostKeys))
@@ -59,7 +59,7 @@ class RedactStage implements Stage {
   readonly #allowed: ReadonlySet<string>
   readonly #matchesNumbers: boolean
   readonly #config: RedactionConfig
-  /** The last name of a severity, in which nothing was found. */
+  /** Last severity text without findings. */
   #severity = ''
 
   constructor(
@@ -104,7 +104,7 @@ class RedactStage implements Stage {
   span(span: Span): Verdict {
     if (this.#config.scan_span_names) span.name = this.#name(span.name)
     if (span.statusMessage !== '') span.statusMessage = this.#name(span.statusMessage)
-    // A part of it that was replaced would make it invalid (W3C Trace Context, 3.3.1).
+    // A partly replaced value would be invalid (W3C Trace Context, 3.3.1).
     if (span.traceState !== '' && this.#name(span.traceState) !== span.traceState) span.traceState = ''
     this.#attributes(span.attributes)
     return ''
@@ -137,23 +137,23 @@ class RedactStage implements Stage {
 
   counters(emit: (rule: string, outcome: string, total: number) => void): void {
     const { rules, truncated } = this.redactor
-    const told = new Set<RuleCounts>()
+    const emitted = new Set<RuleCounts>()
     for (const { name, mode, counts } of rules) {
-      if (told.has(counts)) continue
-      told.add(counts)
+      if (emitted.has(counts)) continue
+      emitted.add(counts)
       if (mode !== 'count' || counts.redacted > 0) emit(name, 'redacted', counts.redacted)
       if (mode === 'count' || counts.found > 0) emit(name, 'found', counts.found)
     }
     emit('max_scan_bytes', 'unscanned', truncated)
   }
 
-  /** A text that no item can be without: where a rule drops it, the replacement stands in its place. */
+  /** Redacts a mandatory text: if a rule drops it, it becomes the replacement. */
   #name(text: string): string {
     const redacted = this.redactor.text(text, 0)
     return this.redactor.drops ? this.#config.replacement : redacted
   }
 
-  /** Redacts in place; returns whether anything changed. */
+  /** Redacts in place. Returns whether anything changed. */
   #attributes(attributes: Attributes): boolean {
     const { keys, values, size } = attributes
     let changed = false
@@ -171,7 +171,7 @@ class RedactStage implements Stage {
     return changed
   }
 
-  /** The value without what the rules find, undefined where its attribute is dropped. */
+  /** Redacted value; undefined if its attribute is dropped. */
   #value(value: AttributeValue, notes: KeyNotes): AttributeValue | undefined {
     if (notes.allowed || typeof value === 'boolean') return value
     if (typeof value === 'object') return this.#list(value, notes)
@@ -191,7 +191,7 @@ class RedactStage implements Stage {
     return this.redactor.drops ? undefined : redacted
   }
 
-  /** A value that is secret whatever it is. */
+  /** Redacts a value that is secret whatever its content. */
   #secret<V extends string | number>(value: V, rule: Rule, hints: number): V | string | undefined {
     const text = String(value)
     const whole = this.redactor.whole(text, rule)
@@ -205,13 +205,13 @@ class RedactStage implements Stage {
     return rule.mode === 'drop' ? undefined : whole
   }
 
-  /** A card's number may be an attribute of type integer. Others are personal where the key or a pattern says so. */
+  /** Card numbers may be integer attributes. Other integers are personal only if the key or a pattern says so. */
   #number(value: number, hints: number): number | string | undefined {
     const size = Math.abs(value)
     if (size < shortestHinted || !Number.isInteger(value)) return value
     if (hints === 0 && !(this.#matchesNumbers && size >= shortestNumber)) {
       if (size < shortestCard) return value
-      // Cards begin with 2 to 6, times since the epoch with 1.
+      // Card numbers begin with 2 to 6, current epoch times with 1.
       const first = Math.trunc(size / 10 ** Math.floor(Math.log10(size)))
       if (first < 2 || first > 6) return value
     }
@@ -235,7 +235,7 @@ class RedactStage implements Stage {
     return copy ?? values
   }
 
-  /** For what follows `--password` among arguments. */
+  /** For the value after `--password` in a list of arguments. */
   #ruleOfFlag(argument: string): Rule | undefined {
     if (argument.charCodeAt(0) !== 45 || argument.length > longestFlag || argument.includes('='))
       return undefined
@@ -258,7 +258,7 @@ class RedactStage implements Stage {
       clean: '',
       cleanBefore: '',
     }
-    // Keys that are longer come from nobody's convention, and would take room.
+    // Longer keys are in no convention, and would take memory.
     if (key.length <= longestNoted) this.#keys.set(key, notes)
     return notes
   }

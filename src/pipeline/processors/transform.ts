@@ -10,7 +10,7 @@ import { type Item, signalsOf } from './transform/match.ts'
 import { ItemRule, ResourceRule, type RuleCounts } from './transform/rule.ts'
 import type { TransformSettings } from './transform/settings.ts'
 
-/** Changes, samples and drops telemetry by rules of `pipeline.transform`. docs/transform.md describes them. */
+/** Changes, samples and drops telemetry by the rules of `pipeline.transform`; see docs/transform.md. */
 export const transform: Processor<TransformSettings> = {
   name: 'transform',
   summary: 'Changes, samples and drops items by rules',
@@ -29,16 +29,16 @@ export const transform: Processor<TransformSettings> = {
 }
 
 class TransformStage implements Stage {
-  /** Rules ask for names and attributes, and none that metrics may have does anything by chance. */
+  /** Rules depend on names and attributes, and no action for metrics is random. */
   readonly lastingMs = Number.POSITIVE_INFINITY
-  /** By the rules' names. */
+  /** By rule name. */
   readonly counts: ReadonlyMap<string, RuleCounts>
   readonly #items: readonly ItemRule[]
   readonly #resources: readonly ResourceRule[]
-  /** How many rules at the beginning can drop a metric before its series are looked at. */
+  /** Number of rules at the start that can drop a metric before its series are checked. */
   readonly #first: number
   readonly #none = new Attributes()
-  /** The rule that dropped something last. */
+  /** Last rule that dropped something. */
   #dropper: ItemRule | undefined
 
   constructor(rules: readonly (ItemRule | ResourceRule)[]) {
@@ -79,7 +79,7 @@ class TransformStage implements Stage {
     return this.#apply(metric, attributes, resource, this.#first)
   }
 
-  /** Samples are what rules look at and change, but a profile only goes as a whole. */
+  /** Rules check and change samples, but drop only whole profiles. */
   profile(profile: Profile, resource: Resource): Verdict {
     const { samples } = profile
     if (samples.length === 0) {

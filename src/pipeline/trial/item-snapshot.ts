@@ -5,18 +5,18 @@ import type { Metric } from '../../foundation/model/metric.ts'
 import type { Profile } from '../../foundation/model/profile.ts'
 import { Span } from '../../foundation/model/span.ts'
 
-/** What can change in an item, key by key. Attributes have `attributes.` before their name. */
+/** The properties of an item that can change, by key. Attributes are prefixed by `attributes.`. */
 export type ItemSnapshot = ReadonlyMap<string, AttributeValue>
 
 export interface Change {
   readonly key: string
-  /** undefined: it was not there. */
+  /** Undefined if it was added. */
   readonly before: AttributeValue | undefined
-  /** undefined: it is gone. */
+  /** Undefined if it was removed. */
   readonly after: AttributeValue | undefined
 }
 
-/** What differs, in the order of the first, new keys last. */
+/** Differences, in the order of `before`, new keys last. */
 export function changesBetween(before: ItemSnapshot, after: ItemSnapshot): Change[] {
   const changes: Change[] = []
   for (const [key, value] of before)
@@ -26,7 +26,7 @@ export function changesBetween(before: ItemSnapshot, after: ItemSnapshot): Chang
   return changes
 }
 
-/** A span, a log record or a profile as it is now. */
+/** Current state of a span, a log record or a profile. */
 export function snapshotOf(item: Span | LogRecord | Profile): ItemSnapshot {
   const snapshot = new Map<string, AttributeValue>()
   if (item instanceof Span) addSpan(item, snapshot)
@@ -70,14 +70,14 @@ function addAttributes(
 
 const mostOfTitle = 100
 
-/** What an item is called in a heading, in one line. */
+/** Title of an item, in one line. */
 export function titleOf(item: Span | LogRecord | Profile): string {
   if (item instanceof Span) return `span ${short(valueText(item.name))}`
   if (item instanceof LogRecord) return `log record ${short(valueText(item.eventName || item.body))}`
   return `profile ${item.kind} in ${valueText(item.unit)}`
 }
 
-/** A point by its metric and its attributes. */
+/** Title of a point: its metric and attributes. */
 export function pointTitle(metric: Metric, attributes: Attributes): string {
   const { keys, values, size } = attributes
   const labels = keys.slice(0, size).map((key, i) => `${visible(key)}=${valueText(values[i]!)}`)
@@ -92,12 +92,12 @@ function short(text: string): string {
   return text.length > mostOfTitle ? `${text.slice(0, mostOfTitle)}…` : text
 }
 
-/** A value as a person reads it in a terminal. */
+/** A value for display in a terminal. */
 export function valueText(value: AttributeValue): string {
   return visible(JSON.stringify(value))
 }
 
-/** A terminal does as some characters say: they are shown by their code instead. */
+/** Replaces control characters, which a terminal would obey, by their code. */
 export function visible(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, character =>
     [...character].map(each => `\\u{${each.codePointAt(0)!.toString(16)}}`).join(''),

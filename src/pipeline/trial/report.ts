@@ -3,14 +3,14 @@ import { valueText, visible } from './item-snapshot.ts'
 import { addCounts, isIdle, neverMatched, type RuleCount, ruleTitle } from './rules.ts'
 import type { ItemOutcome, Trial } from './trial.ts'
 
-/** Marks a piece of text for a terminal. */
+/** Colours a text for a terminal. */
 export type Paint = (text: string, color: 'red' | 'green' | 'bold') => string
 
 const codes = { red: 31, green: 32, bold: 1 } as const
 export const painted: Paint = (text, color) => `\u001b[${codes[color]}m${text}\u001b[0m`
 export const plain: Paint = text => text
 
-/** What became of one item: a heading, and a line for each key before and after. '' for one that stayed as it was. */
+/** Result of one item: a heading, and a line for each changed key before and after. '' for an unchanged item. */
 export function outcomeText(
   signal: Signal,
   { title, line, outcome, changes, reason, rules }: ItemOutcome,
@@ -26,7 +26,7 @@ export function outcomeText(
   return lines.map(each => `${each}\n`).join('')
 }
 
-/** The same as an object, of one line of JSON. */
+/** The same as an object for one line of JSON. */
 export function outcomeObject(
   signal: Signal,
   { line, title, outcome, changes, reason, rules }: ItemOutcome,
@@ -41,10 +41,10 @@ export function outcomeObject(
   }
 }
 
-/** Everything that was counted, in the order of the signals. */
+/** All counts, in the order of the signals. */
 export interface Summary {
   readonly trials: readonly Trial[]
-  /** Items were looked at one by one. */
+  /** Whether items were compared individually. */
   readonly hasChanges: boolean
 }
 
@@ -77,7 +77,7 @@ export function summaryText(summary: Summary): string {
   return lines.map(line => `${line}\n`).join('')
 }
 
-/** The rules that never matched, in one line for each processor. */
+/** Rules that never matched, in one line per processor. */
 function idleLines(rules: readonly RuleCount[]): string[] {
   const names = new Map<string, string[]>()
   for (const count of rules.filter(neverMatched))

@@ -1,7 +1,7 @@
 import type { NamedStage } from '../processors/chain.ts'
 import { valueText } from './item-snapshot.ts'
 
-/** What a rule of a processor did, or a processor as a whole (its rule is ''). */
+/** Counts of a rule of a processor, or of a whole processor (with rule ''). */
 export interface RuleCount {
   readonly processor: string
   readonly rule: string
@@ -9,7 +9,7 @@ export interface RuleCount {
   readonly outcomes: ReadonlyMap<string, number>
 }
 
-/** What all rules of these stages have done so far. */
+/** Counts of all rules of these stages so far. */
 export function ruleCounts(stages: readonly NamedStage[]): RuleCount[] {
   const counts: RuleCount[] = []
   for (const { name, stage } of stages) {
@@ -23,7 +23,7 @@ export function ruleCounts(stages: readonly NamedStage[]): RuleCount[] {
   return counts
 }
 
-/** Adds what the same rules did to other signals. */
+/** Adds the counts of the same rules for other signals. */
 export function addCounts(to: RuleCount[], more: readonly RuleCount[]): RuleCount[] {
   const sums = [...to]
   for (const count of more) {
@@ -39,26 +39,26 @@ export function addCounts(to: RuleCount[], more: readonly RuleCount[]): RuleCoun
   return sums
 }
 
-/** What bounds do. One that is idle is as it should be. */
+/** Outcomes of limits. A limit that is idle is normal. */
 const boundOutcomes = ['dropped', 'truncated', 'unscanned']
 
-/** Whether a bound, or a processor, had nothing to do. */
+/** Whether a limit or a processor had nothing to do. */
 export function isIdle({ outcomes }: RuleCount): boolean {
   return [...outcomes].every(([outcome, total]) => total === 0 && boundOutcomes.includes(outcome))
 }
 
-/** Whether a rule that looks for something found nothing. */
+/** Whether a rule that searches for something found nothing. */
 export function neverMatched(count: RuleCount): boolean {
   const { rule, outcomes } = count
   return rule !== '' && !isIdle(count) && [...outcomes.values()].every(total => total === 0)
 }
 
-/** A rule with its processor, or the processor where it is meant as a whole. */
+/** A rule with its processor, or only the processor for its own counts. */
 export function ruleTitle({ processor, rule }: RuleCount): string {
   return rule === '' ? processor : `${processor} ${valueText(rule)}`
 }
 
-/** Who has dropped items between two looks: the rules, or the processors where no rule did. */
+/** Rules that dropped items between two sets of counts; the processor if no rule did. */
 export function droppedBy(before: readonly RuleCount[], now: readonly RuleCount[]): string[] {
   const totals = new Map(before.map(count => [keyOf(count), count.outcomes.get('dropped') ?? 0]))
   const guilty = now.filter(count => (count.outcomes.get('dropped') ?? 0) > (totals.get(keyOf(count)) ?? 0))

@@ -26,16 +26,16 @@ import {
 } from './item-snapshot.ts'
 import { droppedBy, type RuleCount, ruleCounts } from './rules.ts'
 
-/** What became of one item, or of the resource of those that follow. */
+/** Result of one item, or of the resource of the following items. */
 export interface ItemOutcome {
   readonly of: 'resource' | 'item' | 'point'
   readonly title: string
-  /** The line of the request that it stood in. */
+  /** Input line of its request. */
   readonly line: number
   readonly outcome: 'same' | 'changed' | 'dropped' | 'added'
-  /** Of a change. */
+  /** For a change. */
   readonly changes: readonly Change[]
-  /** Of a drop: its reason, and which processor or rule it was. */
+  /** For a drop: the reason, and the processors or rules. */
   readonly reason: string
   readonly rules: readonly string[]
 }
@@ -45,10 +45,10 @@ export interface Tally {
   in: number
   out: number
   changed: number
-  /** Series that processors made, such as the one for what is above a bound. */
+  /** Series added by processors, such as overflow series. */
   added: number
   readonly dropped: Map<string, number>
-  /** What the model has no place for: parts of items by what they are, and whole items. */
+  /** Data that the model cannot represent: parts of items by description, and whole items. */
   readonly lost: Map<string, number>
   readonly leftOut: Map<string, number>
 }
@@ -56,7 +56,7 @@ export interface Tally {
 export interface TrialOptions {
   readonly settings: ChainSettings
   readonly env: Omit<ProcessorEnv, 'signal' | 'nowMs'>
-  /** Told of every item; items are looked at closely only if there is one. */
+  /** Called for every item; without it, items are not compared individually. */
   readonly onOutcome?: (outcome: ItemOutcome) => void
 }
 
@@ -69,7 +69,7 @@ const encodings: { readonly [S in Signal]: () => Encoding<DecodedItem[S]> } = {
   profiles: profileEncoding,
 }
 
-/** Puts requests of one signal through the chain that a configuration makes. */
+/** Runs requests of one signal through the chain of a configuration. */
 export class Trial {
   readonly signal: Signal
   readonly tally: Tally = {
@@ -84,14 +84,17 @@ export class Trial {
   readonly #chain: Chain<AnyItem> | undefined
   readonly #builder: RequestBuilder<AnyItem>
   readonly #onOutcome: TrialOptions['onOutcome']
-  /** The chain's clock follows the items', so that rates are those of the input. */
+  /** The chain's clock follows the times of items, so that rates are those of the input. */
   #nowMs = 0
   #line = 0
   #counts: readonly RuleCount[]
-  /** The resource of the last item, and how it was if nothing was told of it yet. */
+  /** Resource of the last item, and its original state until a change of it is reported. */
   #resource: Resource | undefined
-  #untold: ItemSnapshot | undefined
-  /** Start times of points, which are numbered while the chain has them: it leaves them as they are. */
+  #unreported: ItemSnapshot | undefined
+  /**
+   * Start times of points. While the chain has them, points carry an index into this list instead: the chain does not
+   * change start times.
+   */
   readonly #starts: number[] = []
 
   constructor(signal: Signal, { settings, env, onOutcome }: TrialOptions) {
@@ -103,7 +106,7 @@ export class Trial {
     this.#counts = this.ruleCounts()
   }
 
-  /** False: the configuration leaves its items as they are. */
+  /** False if the configuration changes none of its items. */
   get hasChain(): boolean {
     return this.#chain !== undefined && this.#chain.stages.length > 0
   }
@@ -112,12 +115,12 @@ export class Trial {
     return ruleCounts(this.#chain?.stages ?? [])
   }
 
-  /** What an operator of this configuration would be told. */
+  /** Warnings that an operator of this configuration would get. */
   warnings(): string[] {
     return (this.#chain?.stages ?? []).flatMap(({ stage }) => stage.warning || [])
   }
 
-  /** The request that would be sent for this one, as OTLP JSON; undefined where nothing is left. */
+  /** The request that would be sent, as OTLP JSON; undefined if nothing is left. */
   run(body: Uint8Array, line: number): string | undefined {
     this.#line = line
     const { changed, leftOut } = decodeRequest(this.signal, body, (resource, scope, item) =>
@@ -136,7 +139,7 @@ export class Trial {
     this.#nowMs = Math.max(this.#nowMs, timeOf(item) / 1000)
     if (this.#onOutcome && resource !== this.#resource) {
       this.#resource = resource
-      this.#untold = attributesSnapshot(resource.attributes)
+      this.#unreported = attributesSnapshot(resource.attributes)
     }
     if ('points' in item) this.#metric(resource, scope, item)
     else this.#single(resource, scope, item)
@@ -151,12 +154,12 @@ export class Trial {
         this.#builder.add(to, group, left)
         this.tally.out++
         if (!before) return
-        this.#tellResource(to)
-        this.#tellChange('item', title, changesBetween(before, snapshotOf(left as typeof item)))
+        this.#reportResource(to)
+        this.#reportChange('item', title, changesBetween(before, snapshotOf(left as typeof item)))
       },
       drop: reason => {
         add(this.tally.dropped, reason, 1)
-        if (this.#onOutcome) this.#tellDrop('item', [title], reason)
+        if (this.#onOutcome) this.#reportDrop('item', [title], reason)
       },
     })
   }
@@ -177,15 +180,15 @@ export class Trial {
         }))
         this.#builder.add(to, group, { ...out, points: restored } as Metric)
         this.tally.out += restored.length
-        this.#tellResource(to)
+        this.#reportResource(to)
         for (const { startUs, attributes } of out.points) {
           const at = startUs - offset
           const source = left.has(at) ? points[at] : undefined
-          // What was made of several points has the number of one of them, or of a point before.
+          // A point made of several has the index of one of them, or of an earlier point.
           if (source && (!isOverflow(attributes) || isOverflow(source.attributes))) {
             left.delete(at)
-            this.#tellPoint(metric, source.attributes, attributes)
-          } else this.#tellAdded(metric, attributes)
+            this.#reportPoint(metric, source.attributes, attributes)
+          } else this.#reportAdded(metric, attributes)
         }
       },
       drop: (reason, items) => {
@@ -194,7 +197,7 @@ export class Trial {
       },
     })
     if (this.#onOutcome && left.size > 0)
-      this.#tellDrop(
+      this.#reportDrop(
         'point',
         [...left].map(at => pointTitle(metric, points[at]!.attributes)),
         reasons.join(' or '),
@@ -206,44 +209,45 @@ export class Trial {
     else out.add(resource, scope, item)
   }
 
-  /** What became of the resource, before the first of its items that goes on. */
-  #tellResource({ attributes }: Resource): void {
-    if (!this.#untold) return
-    const changes = changesBetween(this.#untold, attributesSnapshot(attributes))
+  /** Reports a change of the resource, before the first of its items that passes. */
+  #reportResource({ attributes }: Resource): void {
+    if (!this.#unreported) return
+    const changes = changesBetween(this.#unreported, attributesSnapshot(attributes))
     if (changes.length > 0)
-      this.#tell({
+      this.#report({
         of: 'resource',
         title: resourceTitle(this.#resource!.attributes),
         outcome: 'changed',
         changes,
       })
-    this.#untold = undefined
+    this.#unreported = undefined
   }
 
-  #tellPoint(metric: Metric, before: Attributes, after: Attributes): void {
+  #reportPoint(metric: Metric, before: Attributes, after: Attributes): void {
     if (!this.#onOutcome) return
     const changes = changesBetween(attributesSnapshot(before), attributesSnapshot(after))
-    this.#tellChange('point', pointTitle(metric, before), changes)
+    this.#reportChange('point', pointTitle(metric, before), changes)
   }
 
-  #tellAdded(metric: Metric, attributes: Attributes): void {
+  #reportAdded(metric: Metric, attributes: Attributes): void {
     this.tally.added++
-    if (this.#onOutcome) this.#tell({ of: 'point', title: pointTitle(metric, attributes), outcome: 'added' })
+    if (this.#onOutcome)
+      this.#report({ of: 'point', title: pointTitle(metric, attributes), outcome: 'added' })
   }
 
-  #tellChange(of: ItemOutcome['of'], title: string, changes: readonly Change[]): void {
+  #reportChange(of: ItemOutcome['of'], title: string, changes: readonly Change[]): void {
     if (changes.length > 0) this.tally.changed++
-    this.#tell({ of, title, outcome: changes.length > 0 ? 'changed' : 'same', changes })
+    this.#report({ of, title, outcome: changes.length > 0 ? 'changed' : 'same', changes })
   }
 
-  #tellDrop(of: ItemOutcome['of'], titles: readonly string[], reason: string): void {
+  #reportDrop(of: ItemOutcome['of'], titles: readonly string[], reason: string): void {
     const counts = this.ruleCounts()
     const by = droppedBy(this.#counts, counts)
     this.#counts = counts
-    for (const title of titles) this.#tell({ of, title, outcome: 'dropped', reason, rules: by })
+    for (const title of titles) this.#report({ of, title, outcome: 'dropped', reason, rules: by })
   }
 
-  #tell(outcome: Pick<ItemOutcome, 'of' | 'title' | 'outcome'> & Partial<ItemOutcome>): void {
+  #report(outcome: Pick<ItemOutcome, 'of' | 'title' | 'outcome'> & Partial<ItemOutcome>): void {
     this.#onOutcome?.({ line: this.#line, changes: [], reason: '', rules: [], ...outcome })
   }
 }
@@ -252,12 +256,12 @@ function add(to: Map<string, number>, what: string, count: number): void {
   to.set(what, (to.get(what) ?? 0) + count)
 }
 
-/** As processors mark the series that stands for many (SDK specification, "Cardinality limits"). */
+/** Mark of a series that sums many others (SDK specification, "Cardinality limits"). */
 function isOverflow({ keys, size }: Attributes): boolean {
   return size === 1 && keys[0] === 'otel.metric.overflow'
 }
 
-/** When an item came to be known, in microseconds since the Unix epoch; 0 where it does not say. */
+/** Time of an item, in microseconds since the Unix epoch; 0 if it has none. */
 function timeOf(item: AnyItem): number {
   if (item instanceof Span) return item.endUs
   if (item instanceof LogRecord) return item.observedUs || item.timeUs

@@ -1,4 +1,4 @@
-// The banner of an agent that has started: a line for each subsystem, and what is wrong with it.
+// The banner of a started agent: a line per subsystem, and its faults.
 
 import { type LoadedConfig, notBuiltFeatures } from '../../config/index.ts'
 import type { BannerLine } from '../../view/api/types.ts'
@@ -26,7 +26,7 @@ function linesOf({ subsystem: { name, banner }, state: of }: SubsystemState): Ba
   )
   const isShown = banner === 'always' || (banner === 'working' && state === 'ok')
   if (!isShown || state === 'failed' || detail === undefined) return lines
-  // That something can be switched on is in the documentation.
+  // How to enable a subsystem is in the documentation.
   const hinted = state === 'none' && hint !== undefined ? { hint } : {}
   return [{ state, name, detail, ...hinted }, ...lines]
 }

@@ -9,22 +9,22 @@ export interface ContainerLookupOptions {
   /** Where the host's root is mounted. */
   readonly rootfs: string
   readonly sink: Pick<EntitySink, 'container' | 'containerGone'>
-  /** For those that are looked at again. */
+  /** Memory for containers that are checked again. */
   readonly room: ByteRoom
-  /** A runtime tells of this container, and when it goes. */
+  /** Whether a runtime reports this container, including its end. */
   readonly isFollowed: (id: string) => boolean
-  /** Between two looks at the files of those that no runtime tells of. */
+  /** Interval of checking the files of containers that no runtime reports. */
   readonly intervalMs: () => number
 }
 
-/** Containers that are looked at again at most: as many as are known. */
+/** Maximum number of such containers: as many as are known. */
 const maxFound = 16_384
 
-/** Finds containers by their files, and looks again whether those changed or went: files tell nobody when they do. */
+/** Finds containers by their files, and polls those for changes and removal, because files send no events. */
 export class ContainerLookup {
   readonly files: ContainerFiles
   readonly #options: ContainerLookupOptions
-  /** As they were read last. */
+  /** As last read. */
   readonly #found = new Map<string, Container>()
   #timer: NodeJS.Timeout | undefined
   #stopped = false
@@ -34,7 +34,7 @@ export class ContainerLookup {
     this.files = new ContainerFiles({ rootfs: options.rootfs })
   }
 
-  /** Looks again from now on. */
+  /** Starts polling. */
   start(): void {
     const again = () => void this.#lookAgain().then(() => this.#stopped || this.start())
     this.#timer = setTimeout(again, this.#options.intervalMs()).unref()
@@ -45,7 +45,7 @@ export class ContainerLookup {
     clearTimeout(this.#timer)
   }
 
-  /** The container of this number, which the caller tells the sink of. */
+  /** The container with this ID; the caller reports it to the sink. */
   find(id: string): Container | undefined {
     const container = this.files.find(id)
     if (container !== undefined && this.#found.size < maxFound) this.#keep(id, container)
@@ -57,7 +57,7 @@ export class ContainerLookup {
       this.#found.set(id, container)
   }
 
-  /** All that were found are told as gone. */
+  /** Reports all found containers as gone. */
   clear(): void {
     const { isFollowed, room, sink } = this.#options
     for (const [id, container] of this.#found) {

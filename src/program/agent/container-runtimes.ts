@@ -8,17 +8,17 @@ import { DockerSource } from '../../identity/discovery/docker/docker-source.ts'
 import { findEngines } from '../../identity/discovery/docker/engine-places.ts'
 
 export interface ContainerRuntimesOptions extends RuntimeSourceOptions {
-  /** `agent.discovery.docker.endpoint`: the one daemon to ask; '': all that there are. */
+  /** `agent.discovery.docker.endpoint`: the only daemon to query; '': all of them. */
   readonly endpoint: string
-  /** Left out: this process's. */
+  /** If absent, that of this process. */
   readonly env?: Readonly<Record<string, string | undefined>>
 }
 
-/** Follows Docker or Podman, and beside it containerd, which may run what neither of them knows. */
+/** Follows Docker or Podman, and in addition containerd, which may run containers that those do not know. */
 export class ContainerRuntimes {
-  /** Undefined: the endpoint is one of containerd. */
+  /** Undefined: the endpoint is containerd's. */
   readonly docker: DockerSource | undefined
-  /** Undefined: the endpoint is another. */
+  /** Undefined: the endpoint is Docker's or Podman's. */
   readonly containerd: ContainerdSource | undefined
 
   constructor(options: ContainerRuntimesOptions) {
@@ -29,7 +29,7 @@ export class ContainerRuntimes {
     this.docker = docker
     if (named === '' && endpoint !== '') return
     const isBeside = () => named === '' && findEngines('', rootfs, env).places.length > 0
-    // Docker may run its own in another namespace than usual, and knows more of them.
+    // Docker may use another containerd namespace than usual, and knows more about its containers.
     const sink: ContainerSink = {
       container: container => docker?.knows(container.id) || options.sink.container(container),
       containerGone: id => docker?.knows(id) || options.sink.containerGone(id),
@@ -47,7 +47,7 @@ export class ContainerRuntimes {
     this.containerd?.stop()
   }
 
-  /** One of them tells of this container, and when it goes. */
+  /** Whether a runtime reports this container, including its end. */
   knows(id: string): boolean {
     return (this.docker?.knows(id) || this.containerd?.knows(id)) ?? false
   }

@@ -1,4 +1,4 @@
-// The agent's CPU: what it may take, and what does less while it takes more.
+// The agent's CPU: its limit, and what is reduced above it.
 
 import { availableParallelism } from 'node:os'
 import { CpuGovernor, type ReducedPart } from '../../foundation/lib/cpu-governor.ts'
@@ -6,7 +6,7 @@ import type { Logger } from '../../foundation/lib/logger.ts'
 import { OwnCpu } from '../../foundation/lib/own-cpu.ts'
 
 const lookMs = 1_000
-/** After the start, whose work is soon over. */
+/** Grace period after the start, whose work is temporary. */
 const graceMs = 10_000
 const autoPart = 0.05
 const leastAuto = 0.5
@@ -15,26 +15,26 @@ const hint = 'raise limits.cpu; svc status shows the reduced parts'
 /** For documents. */
 export interface CpuState {
   readonly limit_cores: number
-  /** Over the last ten seconds, of all threads and of the programs that svc started. */
+  /** Over the last ten seconds, of all threads and of child processes. */
   readonly used_cores: number
   /** Steps down since the start. */
   readonly reductions: number
   readonly reduced: readonly ReducedPart[]
 }
 
-/** Cores by `limits.cpu`. */
+/** The limit in cores, from `limits.cpu`. */
 export function agentCores(setting: number | 'auto', available = availableParallelism()): number {
   return setting === 'auto' ? Math.max(leastAuto, available * autoPart) : setting
 }
 
 export interface CpuTimes {
-  /** Between two looks. */
+  /** Interval of measuring. */
   readonly lookMs?: number
-  /** Until the first. */
+  /** Delay of the first measurement. */
   readonly graceMs?: number
 }
 
-/** The governor with a clock. */
+/** The governor with a timer. */
 export class Cpu {
   readonly governor: CpuGovernor
   readonly #log: Pick<Logger, 'warn' | 'info'>
@@ -44,7 +44,7 @@ export class Cpu {
   #beginMs = Number.POSITIVE_INFINITY
   #seenMs = 0
   #seenAtMs = 0
-  /** Of about ten seconds; at first that since the start of the process. */
+  /** Over about ten seconds; at first since the start of the process. */
   #usedCores = this.#own.look() / 1000 / process.uptime()
 
   constructor(setting: number | 'auto', log: Pick<Logger, 'warn' | 'info'>, times: CpuTimes = {}) {
@@ -55,7 +55,7 @@ export class Cpu {
     this.#timer.unref()
   }
 
-  /** What is left out, for people; undefined: nothing. */
+  /** What is reduced, for users; undefined if nothing is. */
   get shortage(): string | undefined {
     const { lowered, limitCores } = this.governor
     if (lowered.length === 0) return undefined
@@ -72,7 +72,7 @@ export class Cpu {
     }
   }
 
-  /** The start is over. */
+  /** The start has finished. */
   started(): void {
     this.#beginMs = performance.now() + this.#graceMs
   }

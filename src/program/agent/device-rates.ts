@@ -28,7 +28,7 @@ export class DeviceRates {
   #passedMs = 0
   #round = 0
 
-  /** Real devices count; without any, as in a container, all others do. */
+  /** Real devices count; if there are none, as in a container, all others do. */
   constructor(isReal: (name: string) => boolean, mayCount: (name: string) => boolean) {
     this.#isReal = isReal
     this.#mayCount = mayCount
@@ -49,7 +49,7 @@ export class DeviceRates {
       const isReal = this.#isReal(name)
       const mayCount = this.#mayCount(name)
       this.#devices.set(name, { isReal, mayCount, first, second, round: this.#round })
-      // If another device is real, this one no longer counts.
+      // As soon as a real device exists, this one no longer counts.
       if (isReal) this.#real.there = true
       return
     }

@@ -6,7 +6,7 @@ import type { Discovery } from './discovery.ts'
 
 const maxContainers = 1_000
 
-/** Looks at all processes. */
+/** Reads all processes. */
 export async function discoveryDocument(
   discovery: Discovery,
   processes: ProcessTable,

@@ -1,4 +1,4 @@
-// What the host, its containers and its cluster are, wired to whoever describes processes.
+// Discovery of the host, its containers and its cluster, wired to the description of processes.
 
 import type { Config } from '../../config/index.ts'
 import { ByteRoom } from '../../foundation/lib/byte-room.ts'
@@ -18,23 +18,23 @@ import type { Fault } from './subsystem.ts'
 export interface DiscoveryOptions {
   readonly config: Config
   readonly log: Logger
-  /** Told when a container is new. */
+  /** Called for each new container. */
   readonly onContainer: () => void
   readonly governor?: MemoryGovernor
 }
 
-/** Asks container runtimes, Kubernetes and the cloud while the configuration wants it to. */
+/** Queries container runtimes, Kubernetes and the cloud while the configuration enables it. */
 export class Discovery {
   readonly entities: Entities
   readonly host: HostEntity
-  /** Undefined: switched off; the same of the next two. */
+  /** Undefined if disabled; so are the next two. */
   runtimes: ContainerRuntimes | undefined
   kubernetes: KubernetesSource | undefined
   cloud: CloudSource | undefined
   readonly #log: Logger
   readonly #onContainer: () => void
   readonly #lookup: ContainerLookup
-  /** For what runtimes and the cluster tell of: it stays for as long as they have it, so it is bounded where it comes in. */
+  /** Bounds what runtimes and the cloud report: it is kept for as long as they have it. */
   readonly #room: ByteRoom
   #config: Config
   #stopped = false
@@ -64,12 +64,12 @@ export class Discovery {
     )
   }
 
-  /** Labels of containers that may be shown: others may hold secrets. */
+  /** Container labels that may be shown: others may contain secrets. */
   get shownLabels(): readonly string[] {
     return this.#config.agent.discovery.docker.labels
   }
 
-  /** Begins to ask. What is found comes in its time; nothing waits for it. */
+  /** Starts the queries in the background; nothing waits for their results. */
   start(): void {
     this.#lookup.start()
     this.#startRuntimes()
@@ -77,28 +77,28 @@ export class Discovery {
     this.#startCloud()
   }
 
-  /** What was asked for and does not answer. Where there is nothing to ask, nothing is wrong. */
+  /** Enabled sources that do not answer. An absent source is no fault. */
   get faults(): readonly Fault[] {
     const { runtimes, kubernetes, cloud } = this
     const named = [
       ['discovery: Docker', runtimes?.docker?.state],
-      // Without it names and images are known all the same, by its files.
+      // Names and images are known without it, from its files.
       ['discovery: containerd', runtimes?.containerd?.state, true],
       ['discovery: Kubernetes', kubernetes?.state],
       ['discovery: cloud', cloud?.state],
     ] as const
     const left = this.#room.leftOut === 0 ? [] : [leftOutFault(this.#room)]
-    const told = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
+    const silent = named.flatMap(([subsystem, state, isPart = false]): Fault[] => {
       if (state === undefined || state.reason === '' || state.hint === '') return []
       const { reason, hint } = state
-      // What answers and does not tell all is no reason to call the agent unready.
+      // An incomplete answer does not make the agent unready.
       if (state.connected || isPart) return [{ subsystem: `about ${subsystem}`, reason, hint }]
       return [{ subsystem, reason, hint, fails: 'discovery' }]
     })
-    return [...told, ...left]
+    return [...silent, ...left]
   }
 
-  /** What a reload changes. */
+  /** Applies a reload. */
   prepare(config: Config): Change {
     return change(() => {
       const before = this.#config
@@ -222,7 +222,7 @@ export class Discovery {
   }
 }
 
-/** Labels of pods that processes are selected by. */
+/** Pod labels that select processes. */
 function selectedLabels({ discovery }: Config): string[] {
   return [...discovery.instrument, ...discovery.exclude].flatMap(each => Object.keys(each.k8s_pod_labels))
 }

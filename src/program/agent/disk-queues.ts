@@ -1,4 +1,4 @@
-// The queue on disk, where the configuration wants one and the directory can be used.
+// The disk queue, if it is configured and the directory is usable.
 
 import type { Config } from '../../config/index.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
@@ -6,10 +6,10 @@ import { DiskQueue } from '../../pipeline/disk/disk-queue.ts'
 import { type DiskStore, openDiskStore } from '../../pipeline/disk/disk-store.ts'
 import type { DurableQueues } from '../../pipeline/pipeline.ts'
 
-/** Takes the lock of an open file without waiting; false where another process has it. */
+/** Locks an open file without waiting; false if another process has the lock. */
 export type TakeLock = (fd: number) => boolean
 
-/** Opens the store, or says why batches wait in memory. Undefined where no queue on disk is wanted. */
+/** Opens the store, or returns why batches wait in memory. Undefined if no disk queue is configured. */
 export function openQueues(config: Config, lock: TakeLock, log: Logger): DiskStore | string | undefined {
   const { enabled, directory } = config.pipeline.export.queue
   if (!enabled) return undefined
@@ -20,7 +20,7 @@ export function openQueues(config: Config, lock: TakeLock, log: Logger): DiskSto
   }
 }
 
-/** What a reload may change of it. */
+/** The settings of the queue that a reload may change. */
 export function boundsOf({ pipeline }: Config): { readonly maxBytes: number; readonly fsyncMs: number } {
   const { max_size_bytes: maxBytes, fsync: fsyncMs } = pipeline.export.queue
   return { maxBytes, fsyncMs }

@@ -1,5 +1,5 @@
-// What `agent.ebpf.debug` adds to the log: the verifier's words on refused programs, what each program ran and took, and
-// the lines that the eBPF parts write for debugging.
+// What `agent.ebpf.debug` adds to the log: the verifier's output for rejected programs, the run count and time of each
+// program, and the debug lines of the eBPF parts.
 
 import type { Config } from '../../config/index.ts'
 import { type Change, change } from '../../foundation/lib/change.ts'
@@ -14,15 +14,15 @@ export interface EbpfDebugOptions {
   readonly everyMs?: number
 }
 
-/** What a program had run and taken at the last look. */
+/** Run count and time of a program at the last reading. */
 interface Seen {
   readonly runs: number
   readonly ns: number
 }
 
-/** To be made before anything is loaded, so that no refusal is missed. */
+/** Create it before anything is loaded, so that no rejection is missed. */
 export class EbpfDebug {
-  /** For the eBPF parts: lines for debugging are written while debug is on, whatever the level. */
+  /** For the eBPF parts: writes debug lines while debug is on, at any log level. */
   readonly log: Logger
   readonly #log: Logger
   readonly #everyMs: number
@@ -44,7 +44,7 @@ export class EbpfDebug {
     this.#configure(config)
   }
 
-  /** The kernel measures what programs run and take. */
+  /** Whether the kernel measures run counts and times. */
   get measures(): boolean {
     return this.#stats !== undefined
   }
@@ -52,7 +52,7 @@ export class EbpfDebug {
   prepare(config: Config): Change {
     return change(() => {
       this.#configure(config)
-      // They may have run and been measured before.
+      // The programs may have been measured before.
       if (this.measures) this.#look()
     })
   }
@@ -85,10 +85,10 @@ export class EbpfDebug {
       every_seconds: this.#everyMs / 1000,
     })
     this.#seenMs = performance.now()
-    this.#timer = setInterval(() => this.#tell(), this.#everyMs).unref()
+    this.#timer = setInterval(() => this.#logCounts(), this.#everyMs).unref()
   }
 
-  /** Notes what all programs have run and taken until now. */
+  /** Reads the current run counts and times of all programs. */
   #look(programs = loadedPrograms()): Map<number, Seen> {
     const before = this.#seen
     this.#seen = new Map(
@@ -98,8 +98,8 @@ export class EbpfDebug {
     return before
   }
 
-  /** A line for each program that ran since the last look, the dearest first. */
-  #tell(): void {
+  /** Logs each program that ran since the last reading, most expensive first. */
+  #logCounts(): void {
     const seconds = (performance.now() - this.#seenMs) / 1000
     const programs = loadedPrograms()
     const before = this.#look(programs)
@@ -121,13 +121,13 @@ export class EbpfDebug {
   }
 }
 
-/** What the verifier says stands at both ends of its log: the program's beginning, and the finding. */
+/** The two informative ends of a verifier log: the beginning of the program, and the error. */
 export function ends(log: string): string {
   const most = 2048
   return log.length <= 2 * most ? log : `${log.slice(0, most)}\n[...]\n${log.slice(-most)}`
 }
 
-/** Undefined where the kernel does not measure programs: before 5.8, or without CAP_SYS_ADMIN. */
+/** Undefined if the kernel cannot measure programs: before 5.8, or without CAP_SYS_ADMIN. */
 function enable(log: Logger): StatsHandle | undefined {
   try {
     const native = loadNative()

@@ -1,4 +1,4 @@
-// Where the pipeline's signals go: one sender for each distinct destination of the configuration.
+// Destinations of the pipeline's signals: one sender for each distinct one in the configuration.
 
 import { dirname } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
@@ -35,24 +35,24 @@ import { boundsOf, durableQueues, openQueues, type TakeLock } from './disk-queue
 import { installKey } from './install-key.ts'
 import { type OtlpOptions, openSender, otlpOptions } from './otlp-options.ts'
 
-/** A signal that was asked to go somewhere and cannot. */
+/** A signal with an unusable destination. */
 export interface ExportFault {
   readonly signal: Signal
   readonly reason: string
   readonly hint: string
 }
 
-/** Deployed receivers take 4 MiB; a sixteenth is left for what the transport adds. */
+/** Common receivers accept 4 MiB; a sixteenth is reserved for the transport. */
 const share = 15 / 16
 /**
- * Batches of this size already compress as well as larger ones, and take a quarter of the memory of full ones on their
- * way: encoded, compressed, several under way.
+ * Batches of this size compress as well as larger ones, and take a quarter of the memory of full ones in flight:
+ * encoded, compressed, several at a time.
  */
 const batchBytes = 1024 * 1024
 
 type Chains = { readonly [S in Signal]: ReturnType<typeof compileChain<S>> }
 
-/** What is done to items, and what it was made of. */
+/** The processor chains, and the settings they were built from. */
 interface Processing {
   readonly settings: ChainSettings
   readonly form: { readonly temporality: 'cumulative' | 'delta' }
@@ -61,11 +61,11 @@ interface Processing {
 
 interface Plan {
   readonly settings: PipelineSettings
-  /** By what they are made of. */
+  /** By the key of their options. */
   readonly senders: ReadonlyMap<string, Sender>
   readonly processing: Processing
   readonly bounds: ReturnType<typeof boundsOf>
-  /** A queue on disk is asked for. */
+  /** A disk queue is configured. */
   readonly wantsDisk: boolean
   readonly faults: readonly ExportFault[]
 }
@@ -76,7 +76,7 @@ function sends({ settings }: Plan): boolean {
   return signals.some(signal => settings.queues[signal].sender !== undefined)
 }
 
-/** A queue on disk that is asked for and not there is opened at the next start. */
+/** A configured disk queue that is missing is opened at the next start. */
 export const queueHint =
   'fix that and restart svc (queued data is delivered first), or set pipeline.export.queue.enabled: false'
 
@@ -87,18 +87,21 @@ export interface ExportPipelinesOptions {
   readonly lock: TakeLock
 }
 
-/** The pipeline with what is done to its items and its destinations, which may change while it runs. */
+/** The pipeline with its processors and destinations, which may change at run time. */
 export class ExportPipelines {
   readonly pipeline: Pipeline
-  /** Spans that wait for their other side: they are taken in, and not yet in the pipeline. */
+  /** Spans that wait for their other side: received, but not in the pipeline yet. */
   earlySpans: () => number = () => 0
-  /** Text says why it could not be opened; undefined where none was wanted at the start. */
+  /** A text is why it could not be opened; undefined if none was configured at start. */
   readonly #store: DiskStore | string | undefined
   readonly #log: Logger
   readonly #env: Omit<ProcessorEnv, 'signal'>
   #plan: Plan
 
-  /** A signal whose destination cannot be made is a fault and stops no other. Throws, in words, for bad rules. */
+  /**
+   * A signal whose destination cannot be created is a fault and stops no other. Throws a readable error for invalid
+   * rules.
+   */
   constructor(config: Config, { log, observe, lock }: ExportPipelinesOptions) {
     this.#env = {
       log,
@@ -108,7 +111,7 @@ export class ExportPipelines {
     this.#log = log
     this.#plan = planOf(config, new Map(), processingOf(config, this.#env))
     const { settings } = this.#plan
-    // Where nothing is sent there is nothing to keep, and what an earlier process kept waits for one that sends.
+    // Without export there is nothing to store, and the data of an earlier process waits for one that exports.
     this.#store = sends(this.#plan) ? openQueues(config, lock, log) : undefined
     this.pipeline = new Pipeline({
       settings,
@@ -125,14 +128,14 @@ export class ExportPipelines {
     })
   }
 
-  /** The queue on disk; text says why there is none although one is wanted, undefined is none wanted. */
+  /** The disk queue; a text is why a configured one is missing; undefined if none is configured. */
   get store(): DiskStore | string | undefined {
     if (this.#store !== undefined) return this.#store
-    // Queues are opened once: an endpoint that came by a reload finds them in memory.
+    // The disk queue is opened once, at start: an endpoint added by a reload uses memory.
     return this.#plan.wantsDisk && sends(this.#plan) ? unopened : undefined
   }
 
-  /** The stages that items of a signal pass. */
+  /** The stages of a signal. */
   stages(signal: Signal): readonly NamedStage[] {
     return this.#plan.processing.chains[signal]?.stages ?? []
   }
@@ -141,7 +144,7 @@ export class ExportPipelines {
     return this.#plan.faults
   }
 
-  /** `host:port` of the first signal that is sent, '' for none. */
+  /** `host:port` of the first exported signal, '' if there is none. */
   get endpoint(): string {
     for (const signal of signals) {
       const { destination } = this.pipeline.state(signal)
@@ -150,23 +153,23 @@ export class ExportPipelines {
     return ''
   }
 
-  /** Items that wait for export. */
+  /** Items waiting for export. */
   waiting(signal: Signal): number {
     return this.pipeline.state(signal).queued + (signal === 'traces' ? this.earlySpans() : 0)
   }
 
   /**
-   * Makes what differs; senders whose settings are equal are kept, with their connections. Undefined where nothing
-   * differs. Connects to nobody. Throws where a destination cannot be made, and then nothing has changed.
+   * Creates what differs; senders with equal settings are kept, with their connections. Undefined if nothing differs.
+   * Does not connect. Throws if a destination cannot be created, and then changes nothing.
    *
-   * @param changed keys that differ; of those that name files of TLS, the content may be all that does
+   * @param changed keys that differ; for keys of TLS files, perhaps only in content
    */
   prepare(config: Config, changed: ReadonlySet<string>): Change | undefined {
     const before = this.#plan
     const kept = new Map(before.senders)
     for (const signal of signals) {
       const options = otlpOptions(config, signal)
-      // A connection that was made with the old files would stay for as long as nobody ends it.
+      // A connection made with the old files would stay until someone closes it.
       if (options && tlsFiles(signal, options).some(({ key }) => changed.has(key)))
         kept.delete(keyOf(options))
     }
@@ -174,7 +177,7 @@ export class ExportPipelines {
     const isNew = (sender: Sender) => ![...before.senders.values()].includes(sender)
     const made = [...after.senders.values()].filter(isNew)
     const abort = () => {
-      // Never used, so that there is nothing to wait for and nothing that can fail.
+      // Never used, so there is nothing to wait for and nothing can fail.
       for (const sender of made) void sender.close()
     }
     const sameChains = after.processing.chains === before.processing.chains
@@ -204,7 +207,7 @@ export class ExportPipelines {
   }
 }
 
-/** Chains as the configuration wants them; those of `before` where it wants the same. */
+/** The configured chains; those of `before` if nothing differs. */
 function processingOf(config: Config, env: Omit<ProcessorEnv, 'signal'>, before?: Processing): Processing {
   const { enabled, limits, pii_redaction, transform } = config.pipeline
   const settings = { enabled, limits, pii_redaction, transform }
@@ -227,7 +230,7 @@ const compressors: Readonly<Record<Compression, ((batch: Batch) => Promise<Batch
   none: undefined,
 }
 
-/** Divides a request, compressed as it was. */
+/** Splits a request and compresses both parts as before. */
 async function halve(batch: Batch): Promise<readonly [Batch, Batch] | undefined> {
   const { signal, encoding, orderKeys } = batch
   const parts = splitRequest(signal, await decompress(batch))
@@ -240,7 +243,7 @@ async function halve(batch: Batch): Promise<readonly [Batch, Batch] | undefined>
   return Promise.all([half(parts[0]), half(parts[1])])
 }
 
-/** What the configuration asks for. Of `kept` come the senders that it asks for as well. */
+/** The configured plan. Reuses the senders of `kept` that it needs. */
 function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: Processing): Plan {
   const { backoff, queues } = config
   const { batch, queue, on_auth_error: onAuthError } = config.pipeline.export
@@ -292,7 +295,7 @@ function planOf(config: Config, kept: ReadonlyMap<string, Sender>, processing: P
   return { settings, senders, processing, bounds: boundsOf(config), wantsDisk, faults }
 }
 
-/** Senders whose options have the same key are one. It holds the headers, so it goes nowhere. */
+/** Senders whose options have the same key are shared. It contains the headers, so it must not be logged. */
 function keyOf(options: OtlpOptions): string {
   return JSON.stringify(options)
 }
@@ -308,7 +311,7 @@ function tlsFiles(signal: Signal, { endpoint, insecure, tls }: OtlpOptions) {
   return files.filter(({ path }) => path !== '')
 }
 
-/** Throws where a connection could not even be tried. The sender itself reads the files anew for each connection. */
+/** Throws if no connection could even be tried. The sender itself reads the files again for each connection. */
 function checkTls(signal: Signal, options: OtlpOptions): void {
   const files = tlsFiles(signal, options)
   if (files.length === 0) return
@@ -320,7 +323,7 @@ function checkTls(signal: Signal, options: OtlpOptions): void {
     material[option] = bytes
   }
   try {
-    // Node.js before 20.16 has no such look-up; there the connection tells.
+    // Node.js before 20.16 has no such function; there the connection reports errors.
     process.getBuiltinModule?.('node:tls').createSecureContext(material)
   } catch (error) {
     const names = files.map(({ key, path }) => `${key} (${path})`).join(', ')

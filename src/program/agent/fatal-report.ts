@@ -1,4 +1,4 @@
-// The report that the runtime writes in its last moment, when V8 has no memory left or finds a fault in itself
+// The report that the runtime writes as it dies, when V8 is out of memory or hits an internal error
 // (https://nodejs.org/docs/latest-v24.x/api/report.html).
 
 import { rmSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { readOwnFile } from '../../foundation/lib/own-directory.ts'
 
 const name = 'fatal.json'
-/** What is read of it stands before the lists of processors and libraries. */
+/** The fields used here come before the lists of processors and libraries. */
 const mostBytes = 4096
 
 export interface FatalReport {
@@ -18,31 +18,31 @@ export interface FatalReport {
 }
 
 /**
- * Has the runtime write one into the directory, should it come to that; until then it costs nothing. Not where it would
- * hold the environment, with its secrets: of a full heap the report obeys what the runtime was started with, and not
+ * Enables the report in a directory; it costs nothing until then. Does nothing if the report would include the
+ * environment, with its secrets: for a full heap, the runtime follows its command line and ignores
  * `process.report.excludeEnv`.
  */
 export function reportFatalErrors(directory: string): void {
   if (!process.execArgv.includes('--report-exclude-env')) return
-  // Peers would be looked up by name.
+  // Otherwise peers would be resolved by name.
   const settings = { excludeNetwork: true, directory, filename: name, reportOnFatalError: true }
   Object.assign(process.report, settings)
 }
 
-/** What the run before left there; it is taken away. */
+/** Reads and removes the report of the previous run. */
 export function takeFatalReport(directory: string): FatalReport | undefined {
   const path = join(directory, name)
   const text = readOwnFile(path, mostBytes)
   try {
     rmSync(path, { force: true })
   } catch {
-    // Something else lies there, which is none of the runtime's.
+    // Something else is there, not written by the runtime.
   }
   const field = (key: string) =>
     new RegExp(`^\\s*"${key}": "?([^"\\n]{1,100}?)"?,?$`, 'm').exec(text ?? '')?.[1] ?? ''
   const [pid, atMs] = [Number(field('processId')), Number(field('dumpEventTimeStamp'))]
   if (!(pid > 0 && atMs > 0)) return undefined
-  // V8 tells its own limit from a malloc that failed.
+  // V8 distinguishes its own limit from a failed malloc.
   const isHeap = field('trigger') === 'OOMError' && field('event').includes('JavaScript heap')
   return { pid, atMs, isHeap }
 }

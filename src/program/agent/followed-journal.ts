@@ -1,4 +1,4 @@
-// The journal of systemd, at the pace of the pipeline.
+// The journal of systemd, read at the pace of the pipeline.
 
 import type { Config } from '../../config/index.ts'
 import { within } from '../../foundation/lib/within.ts'
@@ -9,7 +9,7 @@ import type { LogPositions } from '../../signals/logs/log-positions.ts'
 export interface FollowedJournalOptions {
   readonly settings: Config['agent']['logs']
   readonly positions: LogPositions
-  /** As of `LogFollower`. */
+  /** As in `LogFollower`. */
   readonly pressure: () => number
   readonly secured: () => Promise<void>
   readonly warn: (message: string) => void
@@ -21,13 +21,13 @@ export interface FollowedJournalOptions {
 const cursorName = 'journal'
 const paceMs = 100
 const commitMs = 1_000
-/** What stop() waits for: where the receiver is away, it could take long. */
+/** Time limit of stop(): with an unreachable receiver it could take long. */
 const stopMs = 5_000
-/** As full as that the queue may be before nothing is read, and as empty as that again. */
+/** Fill levels of the queue at which reading pauses, and resumes. */
 const fullAt = 0.8
 const emptyAt = 0.6
 
-/** Reads the journal while there is room for its records, and keeps its place once they are secured. */
+/** Reads the journal while there is room for its records, and stores its position once they are secured. */
 export class FollowedJournal {
   readonly #options: FollowedJournalOptions
   readonly #source: JournalSource
@@ -57,7 +57,7 @@ export class FollowedJournal {
     return this.#source.state
   }
 
-  /** Keeps the place, where it is secured within a bounded time. */
+  /** Stores the position if the records are secured in time. */
   async stop(): Promise<void> {
     for (const timer of this.#timers) clearInterval(timer)
     await this.#source.stop()
@@ -87,7 +87,7 @@ export class FollowedJournal {
       this.#options.positions.setCursor(cursorName, cursor)
       await this.#options.positions.save()
     } catch {
-      // Records may be lost: they are read once more.
+      // Records are read again rather than lost.
     }
   }
 }

@@ -1,22 +1,22 @@
-// Whether a stage of the agent is stuck although its event loop turns.
+// Detects a stuck stage of the agent even if its event loop runs.
 
 import type { Signal } from '../../foundation/model/signal.ts'
 import type { Health } from '../../view/api/types.ts'
 
-/** How long the event loop or a stage may be stuck before `/healthz` says so. */
+/** Time after which `/healthz` reports a stuck event loop or stage. */
 export const stuckMs = 10_000
-/** Batch timeouts that an item may wait for its batch, at the least `stuckMs`. */
+/** Batch timeouts that an item may wait for its batch, at least `stuckMs`. */
 const batchTimeouts = 10
 
 export interface Stages {
   /** Milliseconds since the capture was last drained, which is due every 100 ms. */
   readonly sinceDrainMs: number
-  /** How long the oldest item of each signal has waited for its batch, in milliseconds. */
+  /** Age of the oldest item that waits for its batch, by signal, in milliseconds. */
   readonly batchingMs: Readonly<Record<Signal, number>>
   readonly batchTimeoutMs: number
 }
 
-/** A receiver that does not answer is no matter of health: what waits for it is queued, and readiness tells. */
+/** An unreachable receiver does not affect health: its data is queued, and readiness reports it. */
 export function judgeStages({ sinceDrainMs, batchingMs, batchTimeoutMs }: Stages): Health {
   if (sinceDrainMs > stuckMs)
     return { healthy: false, reason: `the capture was last drained ${seconds(sinceDrainMs)} s ago` }

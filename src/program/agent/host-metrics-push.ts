@@ -1,4 +1,4 @@
-// The host metrics over OTLP: the readings of all collectors, in intervals, by the names of the semantic conventions.
+// The host metrics over OTLP: the readings of all collectors, in intervals, with the names of the semantic conventions.
 
 import { build } from '../../foundation/lib/build.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
@@ -10,7 +10,7 @@ import type { Intake } from '../../pipeline/batcher.ts'
 import type { Run } from '../../signals/metrics/exposition/gatherer.ts'
 import type { Page, Series, Source } from '../../signals/metrics/exposition/page.ts'
 
-/** The collectors at work, as far as a push asks for them. */
+/** The running collectors, as far as a push needs them. */
 export interface HostReadings {
   readonly page: Page
   readonly runs: readonly Run[]
@@ -18,7 +18,7 @@ export interface HostReadings {
 }
 
 export interface HostMetricsPushOptions {
-  /** The collectors that are at work now. */
+  /** The collectors running now. */
   readonly metrics: () => HostReadings
   readonly intake: Intake<Metric>
   readonly host: { readonly resource: Resource }
@@ -28,26 +28,26 @@ export interface HostMetricsPushOptions {
   readonly log: Logger
 }
 
-/** Data points of one metric that go in one item, so that no number of series makes it too large for a request. */
+/** Maximum number of data points of a metric per item, so that no item is too large for a request. */
 const mostPoints = 2000
-/** Longest time that collectors may wait for their input, where the interval is no shorter. */
+/** Longest time that collectors may wait for their input; shorter intervals limit it further. */
 const mostWaitMs = 10_000
-/** Units whose values have fractions, though some are whole numbers by chance. */
+/** Units of fractional values, even if some happen to be integers. */
 const fractional = new Set(['s', 'J', '1', '%'])
-/** Attributes that the conventions have as numbers. */
+/** Attributes that are numbers in the conventions. */
 const numeric = new Set(['cpu.logical_number', 'onc_rpc.version'])
 
-/** A point that is filled again at each push. */
+/** A point that each push fills again. */
 interface Point extends NumberPoint {
   startUs: number
   timeUs: number
   value: number
 }
 
-/** A metric that is filled again at each push. */
+/** A metric that each push fills again. */
 type Output = (Gauge | (Sum & { integer: boolean })) & { readonly points: Point[] }
 
-/** What is known of a series. */
+/** State of a series. */
 interface Track {
   readonly output: Output
   readonly point: Point
@@ -55,7 +55,7 @@ interface Track {
   readonly least: number
 }
 
-/** What is known of a series that is a histogram or a summary. */
+/** State of a histogram or summary series. */
 interface LongTrack {
   readonly attributes: Attributes
   startUs: number
@@ -68,7 +68,7 @@ export class HostMetricsPush {
   readonly #scope: Scope = { name: 'svc/host', version: build().version }
   readonly #tracks = new WeakMap<Series, Track>()
   readonly #longTracks = new WeakMap<Series, LongTrack>()
-  /** By name over OTLP. */
+  /** By OTLP name. */
   readonly #outputs = new Map<string, Output>()
   #page: Page | undefined
   #intervalMs: number
@@ -78,14 +78,14 @@ export class HostMetricsPush {
   #closed = false
   #fault = ''
 
-  /** The first push is one interval away. */
+  /** The first push comes after one interval. */
   constructor(options: HostMetricsPushOptions) {
     this.#options = options
     this.#intervalMs = options.intervalMs
     this.#schedule()
   }
 
-  /** The next push is as far from the last one. */
+  /** The next push comes one interval after the last one. */
   configure(intervalMs: number): void {
     this.#intervalMs = intervalMs
     if (!this.#busy) this.#schedule()
@@ -96,7 +96,7 @@ export class HostMetricsPush {
     clearTimeout(this.#timer)
   }
 
-  /** Reads all collectors and hands on their readings. Rejects where they cannot be read at all. */
+  /** Reads all collectors and exports their readings. Rejects if they cannot be read at all. */
   async push(): Promise<void> {
     const { metrics, intake, host } = this.#options
     const { resource } = host
@@ -107,7 +107,7 @@ export class HostMetricsPush {
     if (page !== this.#page) this.#outputs.clear()
     this.#page = page
     const timeUs = Date.now() * 1000
-    // What is told of the collectors themselves has other sources.
+    // Metrics about the collectors themselves come from other sources.
     for (const [name, all] of page.read(new Set(runs))) {
       const { type } = all[0]!.family
       if (type === 'histogram') this.#addHistograms(name, all, timeUs)
@@ -150,7 +150,7 @@ export class HostMetricsPush {
 
   #fill(name: string, series: Series, timeUs: number): void {
     let track = this.#tracks.get(series)
-    // Whoever served the collectors before had other metrics to fill.
+    // A previous configuration of collectors may have had other metrics.
     if (track === undefined || this.#outputs.get(track.output.name) !== track.output) {
       track = this.#track(name, series)
       this.#tracks.set(series, track)
@@ -159,7 +159,7 @@ export class HostMetricsPush {
     if (series.value < least) return
     const value = scale === 1 ? series.value : series.value * scale
     if (output.kind === 'sum') {
-      // It began anew after the last time.
+      // The counter was reset after the previous push.
       if (output.monotonic && value < point.value) point.startUs = point.timeUs
       if (output.integer && !Number.isInteger(value)) output.integer = false
     }
@@ -213,7 +213,7 @@ export class HostMetricsPush {
       this.#add({ kind: 'histogram', name, description, unit, bounds, points })
   }
 
-  /** OTLP has summaries only for those who take them from elsewhere: here they are their parts. */
+  /** OTLP has summaries only for data from elsewhere; here they are exported as their parts. */
   #addSummaries(name: string, all: readonly Series[], timeUs: number): void {
     const sums: NumberPoint[] = []
     const counts: NumberPoint[] = []
@@ -252,7 +252,7 @@ export class HostMetricsPush {
   }
 }
 
-/** As the conventions have them. A label without text is one that is not there. */
+/** Attributes by the conventions. An empty label is absent. */
 function attributesOf(series: Series): Attributes {
   const { otel } = series.family
   const attributes = Attributes.of(otel?.constant ?? {})
@@ -272,7 +272,7 @@ function set(attributes: Attributes, otel: OtelName | undefined, label: string, 
   attributes.set(key ?? label, numeric.has(key ?? '') && /^\d+$/.test(value) ? Number(value) : value)
 }
 
-/** The family's, without those that the page leaves out. */
+/** The labels of the family, without those that the page omits. */
 function labelNames({ family, labels, prefix }: Series): readonly string[] {
   if (labels.length === family.labels.length) return family.labels
   return [...prefix.matchAll(/[{,](\w+)="(?:[^"\\]|\\.)*"/g)].map(([, name]) => name!)

@@ -1,4 +1,4 @@
-// The agent's host metrics: the collectors, the endpoint that serves them, the export of the same readings.
+// The agent's host metrics: the collectors, the endpoint that serves them, and the export of the same readings.
 
 import { type Config, collectorOptions, type LoadedConfig } from '../../config/index.ts'
 import { build } from '../../foundation/lib/build.ts'
@@ -23,7 +23,7 @@ import { bootTimeUs, type HostEntity } from './host-resource.ts'
 import { ebpfOff, failureOf, hostCounts } from './kernel-parts.ts'
 import { type Chosen, SystemMetrics } from './system-metrics.ts'
 
-/** Of the semantic conventions whose names the collectors declare. */
+/** Version of the semantic conventions whose names the collectors declare. */
 const conventions = '1.44.0'
 const enabledKey = 'agent.nodeexporter.enabled'
 
@@ -34,19 +34,19 @@ export interface HostMetricsOptions {
   readonly log: Logger
 }
 
-/** All collectors as they were read. What is on the page is of this reading or of a later one. */
+/** A reading of all collectors. The page is of this reading or a later one. */
 export interface Reading {
   readonly source: HostReadings
-  /** Of `performance.now()`. */
+  /** Milliseconds of `performance.now()`. */
   readonly atMs: number
 }
 
-/** Longest time that collectors may wait for their input when somebody looks. */
+/** Longest time that collectors may wait for their input on an interactive request. */
 const lookMs = 2000
 
-/** Host metrics at work. */
+/** The running host metrics. */
 export class HostMetrics {
-  /** Undefined where the port was taken. */
+  /** Undefined if the port was in use. */
   readonly server: MetricsServer | undefined
   readonly #options: HostMetricsOptions
   readonly #endpoint: MetricsEndpoint
@@ -57,7 +57,7 @@ export class HostMetrics {
   #reading: Promise<Reading> | undefined
   #closed = false
 
-  /** Starts what the configuration asks for; undefined where that is nothing. Rejects with a `StartError`. */
+  /** Starts what the configuration enables; undefined if that is nothing. Rejects with a `StartError`. */
   static async start(options: HostMetricsOptions): Promise<HostMetrics | undefined> {
     const { loaded, log } = options
     const settings = loaded.config.agent.nodeexporter
@@ -77,7 +77,7 @@ export class HostMetrics {
       server = await startMetricsServer({ settings, endpoint, log, duplicate })
     } catch (error) {
       const taken = errorCode(error) === 'EADDRINUSE'
-      // Whoever wrote that they are to be served means this port.
+      // A user who explicitly enabled the endpoint means this port.
       if (!taken || loaded.origins.has(enabledKey)) {
         metrics.close()
         throw error
@@ -105,22 +105,22 @@ export class HostMetrics {
     this.#follow(current.config)
   }
 
-  /** Why what the kernel alone counts is not there, where it was asked for. */
+  /** Why requested metrics that only the kernel counts are missing. */
   get failures(): readonly Degradation[] {
     return failuresOf(this.#current.metrics)
   }
 
-  /** What else works less than asked. */
+  /** Other degradations. */
   get faults(): readonly Degradation[] {
     return this.#faults
   }
 
-  /** How many collectors are on. */
+  /** Number of enabled collectors. */
   get collectors(): number {
     return this.#current.metrics.runs.length
   }
 
-  /** The collectors at work, which a reload replaces, with what was read last. */
+  /** The running collectors, replaced by a reload, with their last reading. */
   get readings(): HostReadings {
     const { metrics } = this.#current
     const source: HostReadings = {
@@ -136,8 +136,8 @@ export class HostMetrics {
   }
 
   /**
-   * Reads all collectors, unless they were read within so many milliseconds for this or for the export. No more often
-   * than `collector_interval` asks for. Rejects after the end.
+   * Reads all collectors, unless they were read within `maxAgeMs` for this or for the export. Reads at most once per
+   * `collector_interval`. Rejects after the end.
    */
   async read(maxAgeMs: number): Promise<Reading> {
     if (this.#closed) throw new Error('the agent is shutting down')
@@ -152,8 +152,8 @@ export class HostMetrics {
   }
 
   /**
-   * Makes ready what `config` has otherwise. Collectors start anew where any of their keys differs. Throws, in words,
-   * where they or the files of TLS cannot serve.
+   * Prepares the differences of `config`. Collectors restart if any of their keys differs. Throws a readable error if
+   * they or the TLS files cannot be used.
    */
   prepare(config: Config, changed: ReadonlySet<string>): Change {
     const settings = config.agent.nodeexporter
@@ -200,7 +200,7 @@ export class HostMetrics {
     return { source: readings, atMs: performance.now() }
   }
 
-  /** Exports as the configuration says; nothing where nobody receives it. */
+  /** Exports as configured; nothing if there is no receiver. */
   #follow(config: Config): void {
     const { otlp, path } = config.agent.nodeexporter
     const { pipeline, log } = this.#options
@@ -227,7 +227,7 @@ function failuresOf({ runs }: SystemMetrics): Degradation[] {
   )
 }
 
-/** Keys that the server and the export follow without new collectors. */
+/** Keys that the server and the export apply without new collectors. */
 function isEndpoint(key: string): boolean {
   return /^agent\.nodeexporter\.(tls|otlp|timeout|max_requests|listen_address|enabled)\b/.test(key)
 }
@@ -236,7 +236,7 @@ function limits({ agent: { nodeexporter } }: Config) {
   return { maxRequests: nodeexporter.max_requests, timeoutMs: nodeexporter.timeout }
 }
 
-/** What a reload replaces. */
+/** The part that a reload replaces. */
 interface Current {
   config: Config
   metrics: SystemMetrics
@@ -268,7 +268,7 @@ function description({ config, metrics }: Current): Description {
   })
 }
 
-/** Collectors that are on, with what the replaced exporter has not where that is asked for. */
+/** The enabled collectors, including those that the replaced exporter lacks if configured. */
 function chosen(config: Config): readonly Chosen[] {
   const { collectors: switches, ebpf_enhanced } = config.agent.nodeexporter
   const isOn: Readonly<Record<string, boolean>> = switches
@@ -282,7 +282,7 @@ function chosen(config: Config): readonly Chosen[] {
   ]
 }
 
-/** The collectors that a configuration asks for, at work. Throws, in words, where options contradict each other. */
+/** Starts the collectors of a configuration. Throws a readable error if options contradict each other. */
 export function systemMetrics(config: Config, log: Logger, scrapes: () => ScrapeCounts): SystemMetrics {
   const { namespace, path, cardinality, max_procs, collector_interval, timeout } = config.agent.nodeexporter
   const { version, commit } = build()

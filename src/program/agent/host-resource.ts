@@ -1,4 +1,4 @@
-// Whom the host metrics are of, and since when it counts.
+// The resource of the host metrics, and the start time of their counters.
 
 import { readFileSync } from 'node:fs'
 import { arch, hostname, uptime } from 'node:os'
@@ -8,18 +8,18 @@ import type { Resource } from '../../foundation/model/resource.ts'
 import type { Surroundings } from '../../identity/entities/entities.ts'
 import { sameAttributes } from '../../identity/entities/same-attributes.ts'
 
-/** `host.arch` of the semantic conventions, where Node has another word. */
+/** `host.arch` of the semantic conventions, where Node's name differs. */
 const arches: Readonly<Record<string, string>> = { x64: 'amd64', ia32: 'x86', arm: 'arm32' }
 
-/** A host by its own files. */
+/** A host as described by its own files. */
 export interface HostBase extends Resource {
-  /** Those of its attributes that an operator wants: stronger than what a cloud tells. */
+  /** Attributes configured by an operator, which override those of a cloud. */
   readonly added: Attributes
 }
 
 /**
- * This host as a resource: conventions for `host` and `os`. `rootfs`: where its root directory is. `added`: attributes
- * that an operator wants on everything; what tells of a service is not taken, because a host is none.
+ * This host as a resource: conventions for `host` and `os`. `rootfs`: mount point of its root directory. `added`:
+ * attributes that an operator wants on everything; those of a service are ignored, because a host is not one.
  */
 export function hostResource(rootfs: string, added: Readonly<Record<string, AttributeValue>>): HostBase {
   const attributes = Attributes.of({ 'host.name': hostname(), 'host.arch': arches[arch()] ?? arch() })
@@ -39,7 +39,7 @@ export function hostResource(rootfs: string, added: Readonly<Record<string, Attr
   return { attributes, added: wanted }
 }
 
-/** This host, with what its cloud tells of it: the same resource for as long as nothing of that changes. */
+/** This host, with the attributes of its cloud: the same resource for as long as none of them changes. */
 export class HostEntity {
   readonly #base: HostBase
   readonly #surroundings: () => Surroundings
@@ -63,7 +63,7 @@ export class HostEntity {
   }
 }
 
-/** When the host was started: microseconds since the Unix epoch, from /proc/stat (proc(5)). */
+/** Boot time of the host: microseconds since the Unix epoch, from /proc/stat (proc(5)). */
 export function bootTimeUs(procfs: string): number {
   const seconds = Number(/^btime (\d+)$/m.exec(read(join(procfs, 'stat')))?.[1])
   return Number.isNaN(seconds) ? Math.round((Date.now() / 1000 - uptime()) * 1e6) : seconds * 1e6

@@ -189,7 +189,7 @@ function diskReader({ sys }: Host, set: Set): Read {
   }
 }
 
-/** /proc/net/dev: devices with hardware, as bridges and the like carry the same packets again. */
+/** /proc/net/dev: hardware devices only, because bridges and the like count the same packets again. */
 function networkReader({ sys }: Host, set: Set): Read {
   const loopback = new Rate()
   const rates = new DeviceRates(

@@ -5,14 +5,17 @@ import type { TlsProbes } from '../../signals/capture/tls/tls-probes.ts'
 
 const hint = 'run Linux 5.10 or newer with BTF, or set agent.ebpf.network.tls: false'
 
-/** A part of tracing that does less than it was asked to. */
+/** A part of tracing that works only in part. */
 export interface TracingLimit {
   readonly subsystem: 'processes' | 'tls'
   readonly reason: string
   readonly hint: string
 }
 
-/** What reads inside TLS from now on; or why the kernel does not let it, and the hint. What rules exclude is left alone. */
+/**
+ * Attaches the reader of TLS traffic, or returns why the kernel does not allow it, and the hint. Skips what rules
+ * exclude.
+ */
 export function readInsideTls(
   capture: Pick<Capture, 'tls'>,
   { exclude }: Pick<SelectionRules, 'exclude'>,

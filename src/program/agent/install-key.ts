@@ -18,8 +18,8 @@ import { checkOwnDirectory, makeOwnDirectory } from '../../foundation/lib/own-di
 const keyBytes = 32
 
 /**
- * The secret of this installation for keyed hashes, from `install.key` in the directory, which is made where it is not
- * there. Read at the first call. Where that is not possible the key lasts as long as the process, and a warning says so.
+ * The secret of this installation for keyed hashes, from `install.key` in the directory, created if missing. Read at
+ * the first call. If that fails, the key lasts as long as the process, and a warning is logged.
  */
 export function installKey(directory: string, log: Logger): () => Uint8Array {
   let key: Uint8Array | undefined
@@ -44,7 +44,7 @@ function readOrMake(directory: string): Uint8Array {
   const found = read(path)
   if (found !== undefined) return found
   makeOwnDirectory(directory)
-  // Whole under another name first: neither a crash nor another svc must ever find half a key.
+  // Written in full under another name first: neither a crash nor another svc must ever find half a key.
   const draft = `${path}.${randomBytes(8).toString('hex')}`
   try {
     write(draft, randomBytes(keyBytes))
@@ -58,11 +58,11 @@ function readOrMake(directory: string): Uint8Array {
   return kept
 }
 
-/** The key of a file that nobody else could have written or may read; undefined where there is none. */
+/** The key of a file that no one else could have written or read; undefined if there is none. */
 function read(path: string): Uint8Array | undefined {
   let fd: number
   try {
-    // Non-blocking, for a pipe in its place would hold up the start.
+    // Non-blocking: a pipe in its place would block the start.
     fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined
@@ -92,7 +92,7 @@ function write(path: string, key: Uint8Array): void {
   }
 }
 
-/** Gives a file its final name, unless another has it by now. */
+/** Gives a file its final name, unless another process was faster. */
 function publish(draft: string, path: string): void {
   try {
     linkSync(draft, path)

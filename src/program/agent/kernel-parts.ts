@@ -1,4 +1,4 @@
-// The parts of svc that use eBPF: each is enabled, and runs or fails, on its own.
+// The parts of svc that use eBPF: each is enabled, and runs or fails, separately.
 
 import type { Config } from '../../config/index.ts'
 import type { Finding } from '../../kernel/need.ts'
@@ -9,11 +9,11 @@ import { type Off, off, offByMode } from './off.ts'
 export interface KernelPart {
   /** Its name in documents and in the log. */
   readonly subsystem: string
-  /** Which checks of `svc doctor` try what it needs. */
+  /** The checks of `svc doctor` that test its needs. */
   readonly topic: 'traces' | 'kernel' | 'profiles'
-  /** The setting of who does without it. */
+  /** The setting to do without it. */
   readonly without: string
-  /** Why it is not asked for, where eBPF is; undefined: it is asked for. */
+  /** Why it is off while eBPF is on; undefined if it is enabled. */
   readonly off: (agent: Config['agent']) => Off | undefined
 }
 
@@ -73,17 +73,17 @@ export const hostCounts: KernelPart = {
   },
 }
 
-/** Why nothing at all is loaded into the kernel; undefined: parts are that ask for it. */
+/** Why nothing at all is loaded into the kernel; undefined if a part is enabled. */
 export function ebpfOff(config: Config): Off | undefined {
   return offByMode(config) ?? (config.agent.ebpf.enabled ? undefined : off('agent.ebpf.enabled'))
 }
 
-/** Why a part is not asked for; undefined: it is. */
+/** Why a part is off; undefined if it is enabled. */
 export function whyOff(part: KernelPart, config: Config): Off | undefined {
   return ebpfOff(config) ?? part.off(config.agent)
 }
 
-/** That a part does not run. */
+/** The degradation of a part that does not run. */
 export function failureOf({ subsystem, topic, without }: KernelPart, why: NotLoaded): Degradation {
   const { reason, hint } = why
   return { subsystem, reason, hint: hint || `run svc doctor ${topic}; or set ${without}` }

@@ -3,7 +3,7 @@ import type { SubsystemState } from './subsystem.ts'
 
 type Part = StatusDocument['ebpf']['parts'][number]
 
-/** How each part of what svc does with eBPF is. One that runs with less than asked is on. */
+/** State of each eBPF part. One that is degraded counts as on. */
 export function kernelState(states: readonly SubsystemState[]): readonly Part[] {
   return states.flatMap(({ subsystem: { needs }, state: { state, detail = '', faults = [] } }): Part[] => {
     if (needs === undefined) return []
@@ -13,7 +13,7 @@ export function kernelState(states: readonly SubsystemState[]): readonly Part[] 
   })
 }
 
-/** Faults in one text: a reason that several have is there once. */
+/** Faults as one text, with each distinct reason once. */
 export function failureText(failed: readonly Degradation[]): string {
   const byReason = new Map<string, string[]>()
   for (const { subsystem, reason } of failed)

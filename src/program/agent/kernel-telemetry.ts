@@ -1,5 +1,5 @@
-// What the kernel counts beside requests, wired to the pipeline: connections, flows, system calls, processes. Each part
-// runs or fails by itself.
+// Kernel metrics besides requests, wired to the pipeline: connections, flows, system calls, processes. Each part runs
+// or fails separately.
 
 import { networkInterfaces } from 'node:os'
 import type { Config } from '../../config/index.ts'
@@ -34,36 +34,36 @@ export interface KernelTelemetryOptions {
   readonly config: Config
   readonly pipeline: Pick<Pipeline, 'intake' | 'ledger'>
   readonly processes: ProcessTable
-  /** Of those that profiles meet. */
+  /** Processes that profiles use. */
   readonly profiled: ProcessTable
   readonly host: HostEntity
   readonly resources: ContainerResources
   readonly governor: MemoryGovernor
   readonly log: Logger
-  /** Number of this process as the kernel knows it. */
+  /** PID of this process in the kernel's namespace. */
   readonly selfPid: number
-  /** A process has begun to run another program. */
+  /** A process started another program. */
   readonly onExec: (pid: number) => void
 }
 
 const addressesMs = 30_000
-/** Starts and ends of processes that are told in a second, step by step while svc takes too much CPU. */
+/** Process starts and ends to log per second, by step of CPU reduction. */
 const eventsPerSecond = [1000, 250, 60] as const
-/** Part of the memory of tables that the metrics of connections may have. */
+/** Share of table memory for connection metrics. */
 const seriesShare = 0.3
-/** The same of the service graph: enough for its 2,000 edges where the agent may have 256 MiB. */
+/** The same for the service graph: enough for its 2,000 edges with 256 MiB for the agent. */
 const graphShare = 0.12
-/** Beside what has a place there may be half as much that is told once more. */
+/** Beyond the table itself, half as many entries may wait for their last export. */
 const leavingPart = 1.5
 
 export class KernelTelemetry {
-  /** What was asked for and does not run. */
+  /** Enabled parts that do not run. */
   readonly faults: Degradation[] = []
-  /** Who asks whom; filled by the tracer. */
+  /** The service graph; filled by the tracer. */
   readonly graph: ServiceGraph
   readonly #options: KernelTelemetryOptions
   readonly #scope: Scope = { name: 'svc/kernel', version: build().version }
-  /** Whom unknown processes counted to last. */
+  /** Resource to which unknown processes were last attributed. */
   #lastHost: Resource
   readonly #network: NetworkProbe | undefined
   readonly #series: NetworkSeries | undefined
@@ -73,13 +73,13 @@ export class KernelTelemetry {
   readonly #events: ProcessEvents | undefined
   readonly #eventSteps = new CpuSteps(eventsPerSecond, most => this.#events?.limit(most))
   readonly #timers: NodeJS.Timeout[]
-  /** Interfaces by the addresses that they have. */
+  /** Interface names by address. */
   #interfaces = new Map<string, string>()
   #counting = false
   /** Exports since the start. */
   #exports = 0
   #stopped = false
-  #untold = 0
+  #unreported = 0
   #lostCalls = 0
 
   constructor(options: KernelTelemetryOptions) {
@@ -116,7 +116,7 @@ export class KernelTelemetry {
     ]
   }
 
-  /** Loads what a part runs; where that fails, there is a fault and the others go on. */
+  /** Loads a part; a failure is recorded as a fault, and the others continue. */
   #load<T>(part: KernelPart, open: (native: Native) => T): T | undefined {
     const { config, log } = this.#options
     if (part.off(config.agent) !== undefined) return undefined
@@ -148,7 +148,7 @@ export class KernelTelemetry {
       },
       emit: record => {
         const pid = Number(record.attributes.get('process.pid'))
-        // Another process may have its number by now.
+        // Another process may have reused its PID.
         logs.add(processes.known(pid, began) ?? resources.of(place), this.#scope, record)
         place = noPlace
         began = undefined
@@ -173,7 +173,7 @@ export class KernelTelemetry {
         bytes: () => flows.bytes,
         shed: bytes => flows.shed(bytes),
       })
-    // What is counted stays: it is bounded where it comes in.
+    // Counts are kept: they are bounded at the intake.
     governor.register({
       name: 'network metrics',
       kind: 'intake',
@@ -183,7 +183,7 @@ export class KernelTelemetry {
     })
   }
 
-  /** What owners did not get, or gave up for others, by table. */
+  /** Entries rejected or evicted for the sake of other owners, by table. */
   get losses(): Readonly<Record<string, ShareLosses | undefined>> {
     const { graph } = this
     const network = this.#network
@@ -197,12 +197,12 @@ export class KernelTelemetry {
     }
   }
 
-  /** What does less while svc takes too much CPU: processes that come and go, which a look at each costs. */
+  /** The lever for CPU reduction: process events, which cost a lookup each. */
   get lever(): CpuLever {
     const eventSteps = this.#eventSteps
     const change = (step: () => boolean) => () => {
       if (this.#events === undefined) return false
-      // What was untold until now was so by the bound until now.
+      // Book earlier losses under the previous limit.
       this.#book()
       return step()
     }
@@ -218,13 +218,13 @@ export class KernelTelemetry {
     }
   }
 
-  /** Exports what was counted. `last`: nothing waits for more any longer. */
+  /** Exports all counts. `last`: nothing is held back any longer. */
   exportMetrics(last = false): void {
     this.#network?.collect(this.#connectionCounter(), last)
     for (const _ of this.#exportEach(last));
   }
 
-  /** Exports what was counted, and lets others have their turns while it looks at connections. */
+  /** Exports all counts, and yields to other work while it reads connections. */
   async #exportInTurns(): Promise<void> {
     if (this.#counting) return
     this.#counting = true
@@ -235,7 +235,7 @@ export class KernelTelemetry {
       const began = this.#exports + 1
       for (const _ of this.#exportEach(false)) {
         if (turn.isOver) await turn.next()
-        // What is left was exported by another one meanwhile, and is older.
+        // The rest was exported by another call since then, and is older.
         if (this.#stopped || this.#exports !== began) break
       }
     } catch (error) {
@@ -246,8 +246,8 @@ export class KernelTelemetry {
   }
 
   /**
-   * Exports what was counted, a metric of a process with each step. What is counted on meanwhile (requests between services)
-   * is exported at once.
+   * Exports all counts, one metric of a process per step. Counters that change during the steps (requests between
+   * services) are exported at once.
    */
   *#exportEach(last: boolean): Generator<void> {
     if (this.#stopped && !last) return
@@ -283,7 +283,7 @@ export class KernelTelemetry {
     this.#book()
   }
 
-  /** Exports what was counted to the end, and unloads. */
+  /** Exports the final counts, and unloads. */
   stop(): void {
     this.#stopped = true
     for (const timer of this.#timers) clearInterval(timer)
@@ -313,13 +313,14 @@ export class KernelTelemetry {
     }
   }
 
-  /** Brings the books up to date with what could not be told. */
+  /** Books the losses so far. */
   #book(): void {
     const { ledger } = this.#options.pipeline
-    const untold = this.#events?.unreported ?? 0
+    const unreported = this.#events?.unreported ?? 0
     const reason = this.#eventSteps.isLowered ? 'cpu_limit' : 'over_budget'
-    if (untold > this.#untold) ledger.logs.dropAtIntake(reason, untold - this.#untold, 'process')
-    this.#untold = untold
+    if (unreported > this.#unreported)
+      ledger.logs.dropAtIntake(reason, unreported - this.#unreported, 'process')
+    this.#unreported = unreported
     const lost = this.#syscalls?.lost ?? 0
     if (lost > this.#lostCalls)
       this.#options.log.warn('system calls not counted', { calls: lost - this.#lostCalls })

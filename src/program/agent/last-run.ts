@@ -1,12 +1,12 @@
-// What ended the run before this one, from what it left behind and from what its supervisor and the kernel say.
+// What ended the previous run, from its notes, its supervisor and the kernel.
 
 import type { RunCause } from '../../foundation/model/run-cause.ts'
 import type { FatalReport } from './fatal-report.ts'
 
-/** What a run writes about itself. */
+/** Notes of a run about itself. */
 export interface RunNotes {
   readonly pid: number
-  /** Of the process, in clock ticks since the boot (proc_pid_stat(5)): numbers of processes are used again. */
+  /** Start time of the process, in clock ticks since boot (proc_pid_stat(5)), because PIDs are reused. */
   readonly startTicks: number
   readonly bootId: string
   readonly version: string
@@ -14,16 +14,16 @@ export interface RunNotes {
   readonly startedMs: number
   /** When it was last known to run. */
   readonly seenMs: number
-  /** Its control group, and processes that the kernel killed there for want of memory; -1: unknown. */
+  /** Its control group, and the number of processes killed there by the OOM killer; -1: unknown. */
   readonly cgroup: string
   readonly oomKills: number
-  /** By itself, when it could. */
+  /** Its own report, if it could write one. */
   readonly end: { readonly cause: RunCause; readonly detail: string } | undefined
-  /** Runs before, by what ended them. */
+  /** Number of earlier runs by cause of their end. */
   readonly ends: Readonly<Partial<Record<RunCause, number>>>
 }
 
-/** What systemd tells ExecStopPost= (systemd.exec(5)): `$SERVICE_RESULT`, `$EXIT_CODE` and `$EXIT_STATUS`. */
+/** What systemd passes to ExecStopPost= (systemd.exec(5)): `$SERVICE_RESULT`, `$EXIT_CODE` and `$EXIT_STATUS`. */
 export interface SupervisorReport {
   readonly result: string
   readonly code: string
@@ -31,7 +31,7 @@ export interface SupervisorReport {
   readonly atMs: number
 }
 
-/** How things are now. */
+/** The current state. */
 export interface RunContext {
   readonly bootId: string
   readonly cgroup: string
@@ -53,10 +53,10 @@ export interface LastRun {
   readonly uptimeSeconds: number
 }
 
-/** Times of files are those of a clock that is a little behind. */
+/** File times come from a clock that lags a little. */
 const clockMs = 100
 
-interface Told {
+interface CauseText {
   readonly reason: string
   readonly hint: string
 }
@@ -64,7 +64,7 @@ interface Told {
 const memoryHint =
   'raise limits.memory and the memory limit of the service or container; svc status shows the memory usage'
 export const reportHint = 'please report this, with the log of the minutes before: journalctl -u svc'
-const told: Readonly<Record<RunCause, Told>> = {
+const causes: Readonly<Record<RunCause, CauseText>> = {
   stopped: { reason: 'stopped on request', hint: '' },
   host_restarted: { reason: 'the host was restarted, lost power, or is a different host now', hint: '' },
   start_failed: { reason: 'failed to start', hint: 'run svc doctor' },
@@ -92,7 +92,7 @@ const told: Readonly<Record<RunCause, Told>> = {
 /** What ended the run that left these notes. */
 export function judgeLastRun(notes: RunNotes, now: RunContext): LastRun {
   const { cause, detail } = notes.end ?? unsaid(notes, now)
-  const { reason, hint } = told[cause]
+  const { reason, hint } = causes[cause]
   return {
     ended: cause === 'stopped' || cause === 'host_restarted' ? 'clean' : 'fault',
     cause,
@@ -109,14 +109,14 @@ interface Cause {
   readonly detail: string
 }
 
-/** It could not say so itself. */
+/** The cause of an end without a report. */
 function unsaid(notes: RunNotes, now: RunContext): Cause {
   if (now.bootId !== '' && now.bootId !== notes.bootId) return { cause: 'host_restarted', detail: '' }
   const { fatal, supervisor: said } = now
   if (fatal?.isHeap && fatal.pid === notes.pid && fatal.atMs >= notes.startedMs)
     return { cause: 'heap_limit', detail: '' }
   if (said !== undefined && said.atMs >= notes.startedMs - clockMs) return bySupervisor(said)
-  // A group that was made anew begins to count at 0.
+  // A recreated group counts from 0.
   if (now.cgroup === notes.cgroup && notes.oomKills >= 0 && now.oomKills > notes.oomKills)
     return { cause: 'out_of_memory', detail: `memory limit of control group ${notes.cgroup}` }
   return { cause: 'unknown', detail: '' }

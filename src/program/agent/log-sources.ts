@@ -1,4 +1,4 @@
-// Which files are logs, of what form, and of whom they tell.
+// Which files are logs, their format, and their owner.
 
 import type { Config } from '../../config/index.ts'
 import { errorText } from '../../foundation/lib/logger.ts'
@@ -16,7 +16,7 @@ export interface LogSourcesOptions {
   readonly settings: Config['agent']['logs']
   readonly entities: Entities
   readonly waiting: WaitingText
-  /** Takes the records of a container, `undefined`: of a file of the host. */
+  /** Accepts records of a container; `undefined`: of a file of the host. */
   readonly emit: (source: string, placeOf: PlaceOf | undefined) => EmitRecord
   /** Undefined: those of this host. */
   readonly directories?: LogDirectories
@@ -25,7 +25,7 @@ export interface LogSourcesOptions {
 export interface LogDirectories {
   readonly docker: string
   readonly pods: string
-  /** Of the links that the kubelet makes to the logs of pods, whose names have the ids of containers. */
+  /** Directory of the kubelet's links to pod logs, whose names contain container IDs. */
   readonly links: string
 }
 
@@ -35,13 +35,13 @@ const usual: LogDirectories = {
   links: '/var/log/containers',
 }
 
-/** Where Docker and the kubelet keep logs unless they are told otherwise. */
+/** Default log directories of Docker and the kubelet. */
 export const containerLogDirectories: readonly string[] = [usual.docker, usual.pods]
 
-/** A file as a log: its form, and whose it is. `undefined`: it is no log of its source. */
+/** Format and owner of a log file. `undefined`: not a log of its source. */
 type Known = { readonly form: LogForm; readonly placeOf: PlaceOf | undefined } | undefined
 
-/** The logs that the configuration asks for. Throws, in words, where what it leaves out cannot be read. */
+/** The configured logs. Throws a readable error if an exclude pattern is invalid. */
 export function logSources(options: LogSourcesOptions): LogSource[] {
   const { settings, entities, directories = usual } = options
   const excluded = settings.exclude.flatMap(excludedPatterns)
@@ -86,7 +86,7 @@ function excludedPatterns(pattern: string): PathPattern[] {
   try {
     return pathPatterns(pattern)
   } catch (error) {
-    // Nothing is read rather than what somebody wants to be left out.
+    // Better to read nothing than a log that should be excluded.
     throw new Error(`invalid pattern "${pattern}" in agent.logs.exclude: ${errorText(error)}`)
   }
 }
@@ -119,7 +119,7 @@ function reader(
   })
 }
 
-/** Where the runtime says that it writes, beside where it does so usually. */
+/** The runtime's reported log directories, in addition to the defaults. */
 function runtimePatterns(entities: Entities, runtime: string, where: readonly string[]): readonly string[] {
   const patterns = [...where]
   for (const container of entities.eachContainer())
@@ -132,7 +132,7 @@ function runtimePatterns(entities: Entities, runtime: string, where: readonly st
 function dockerLog(path: string, entities: Entities): Known {
   const id = dockerLogId(path)
   const real = realPath(path)
-  // Where it leads elsewhere, somebody else made it. One that is gone may have been rotated away.
+  // A link elsewhere was made by someone else. A missing one may have been rotated away.
   if (id === '' || (real !== '' && dockerLogId(real) !== id)) return undefined
   const place = { id, runtime: 'docker', podUid: entities.containerOf(id)?.podUid ?? '' }
   return { form: 'docker', placeOf: () => place }

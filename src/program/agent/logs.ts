@@ -33,14 +33,14 @@ export interface LogsOptions {
   readonly pipeline: Pick<Pipeline, 'intake' | 'secured' | 'fill' | 'flush'>
   readonly entities: Entities
   readonly resources: ContainerResources
-  /** What was collected of late, as it was sent. */
+  /** The latest records, as exported. */
   readonly recent: RecentLogs
   readonly host: HostEntity
   readonly log: Logger
   readonly governor: MemoryGovernor
 }
 
-/** How the collection of logs stands; totals since the start of the agent. Costs nothing to read. */
+/** State of log collection; totals since the start of the agent. Costs nothing to read. */
 export interface LogsCounts {
   readonly enabled: boolean
   /** By source. */
@@ -50,15 +50,15 @@ export interface LogsCounts {
   readonly paused: boolean
   readonly truncations: number
   readonly lostRotations: number
-  /** What the last look left out for want of room. */
+  /** What the last scan omitted for lack of room. */
   readonly leftOut: OmittedFiles
-  /** The same since the start, and logs whose place went to an owner who had fewer. */
+  /** The same since the start, and logs evicted in favour of an owner with fewer. */
   readonly losses: ShareLosses
-  /** Positions that were forgotten for want of room. */
+  /** Positions evicted for lack of room. */
   readonly forgottenPositions: number
-  /** Times that what waits in a log was handed on before its end, as too much waited. */
+  /** Times that an unfinished text was emitted early because too much was waiting. */
   readonly cutTexts: number
-  /** Why the journal is not read; '' where it is, or is not wanted. */
+  /** Why the journal is not read; '' if it is, or is disabled. */
   readonly journal: string
 }
 
@@ -74,7 +74,7 @@ interface Running {
 }
 
 const mebibyte = 2 ** 20
-/** Bytes of files that are read in a second, and how rarely files are looked for, while svc takes too much CPU. */
+/** Bytes of files to read per second, and intervals of searching files, by step of CPU reduction. */
 const paces: readonly ReadingPace[] = [
   { bytesPerSecond: Number.POSITIVE_INFINITY, rarer: 1 },
   { bytesPerSecond: 8 * mebibyte, rarer: 2 },
@@ -82,15 +82,15 @@ const paces: readonly ReadingPace[] = [
   { bytesPerSecond: mebibyte / 2, rarer: 8 },
 ]
 
-/** What 16 KiB, the longest part that Docker writes, may take in JSON with all of its attributes. */
+/** Maximum size in JSON, with all attributes, of 16 KiB: the longest part that Docker writes. */
 const escapedBytes = 256 * 1024
 const mostFiles = 10_000
 const mostNames = 100_000
-/** Of memory, about: of the position of a log, and of a name in a directory. */
+/** Approximate memory of a log's position, and of a directory entry. */
 const positionBytes = 1280
 const nameBytes = 96
 
-/** Collects logs while the configuration wants it to. */
+/** Collects logs while the configuration enables it. */
 export class Logs {
   readonly recent: RecentLogs
   readonly #options: LogsOptions
@@ -99,9 +99,9 @@ export class Logs {
   readonly #intakes = new Map<string, Intake<LogRecord>>()
   #config: Config
   #running: Running | undefined
-  /** One for all followers: two that write the same file would undo what the other wrote. */
+  /** Shared by all followers: two that write the same file would overwrite each other's changes. */
   #positions: LogPositions | undefined
-  /** Of followers that were replaced. */
+  /** Totals of replaced followers. */
   readonly #before = {
     readBytes: 0,
     truncations: 0,
@@ -111,7 +111,7 @@ export class Logs {
     busyMs: 0,
   }
   readonly #pace = new CpuSteps(paces, pace => this.#running?.follower.limit(pace))
-  /** Bytes that each of the tables may hold. */
+  /** Limit of each table in bytes. */
   readonly #roomBytes: number
   readonly #waiting: WaitingText
   #fault: string | undefined
@@ -127,7 +127,7 @@ export class Logs {
     this.#govern(options.governor)
   }
 
-  /** Something is followed. */
+  /** Whether anything is followed. */
   get isOn(): boolean {
     return this.#running !== undefined
   }
@@ -152,7 +152,7 @@ export class Logs {
     }
   }
 
-  /** Looks at all followed logs. */
+  /** Reads the state of all followed logs. */
   get status(): LogsStatus {
     const state = this.#running?.follower.state
     return {
@@ -182,8 +182,8 @@ export class Logs {
   }
 
   /**
-   * What does less while svc takes too much CPU. Nothing is lost by it that is still there when its turn comes: owners of
-   * logs have turns, so that whoever writes most waits longest.
+   * The lever for CPU reduction. No data is lost that still exists at its turn: owners of logs take turns, so that the
+   * largest writer waits longest.
    */
   get lever(): CpuLever {
     const pace = this.#pace
@@ -217,7 +217,7 @@ export class Logs {
     }
   }
 
-  /** What a reload changes: what was read goes on where it was. */
+  /** Applies a reload; reading continues from the same positions. */
   prepare(config: Config): Change {
     return change(() => {
       this.#config = config
@@ -225,7 +225,7 @@ export class Logs {
     })
   }
 
-  /** Reads no further, and hands on what waits for more lines. */
+  /** Stops reading, and emits what waits for more lines. */
   async stop(): Promise<void> {
     this.#stopped = true
     await this.#stopping
@@ -248,7 +248,7 @@ export class Logs {
     this.#before.taken += losses.taken
   }
 
-  /** Has what logs hold in memory given back when it is short. */
+  /** Registers the memory of logs, to release it under pressure. */
   #govern(governor: MemoryGovernor): void {
     governor.register({
       name: 'names of log files',
@@ -281,7 +281,7 @@ export class Logs {
       const done = pipeline.secured('logs')
       if (this.#running?.isEnding) this.#hurryRecords()
       await done
-      // Who goes on after a reload knows better.
+      // The follower that took over after a reload has newer values.
       if (this.#running?.follower !== follower && !this.#stopped)
         throw new Error('another reader has taken over these logs')
     }
@@ -297,7 +297,7 @@ export class Logs {
       positions,
       remoteLogs: new RemoteLogs(new RemoteFiles({ log })),
       startAt: settings.start_at,
-      // Each needs a position that it does not lose to others.
+      // Each file needs a position that is not evicted for others.
       maxFiles: Math.min(mostFiles, Math.floor(this.#roomBytes / positionBytes)),
       maxNames: Math.min(mostNames, Math.floor(this.#roomBytes / nameBytes)),
       maxLineBytes: Math.max(settings.max_line_size, escapedBytes),
@@ -325,9 +325,9 @@ export class Logs {
     return { follower, journal, isEnding: false }
   }
 
-  /** Nobody waits for a batch to become full. */
+  /** Sends records without waiting for a full batch. */
   #hurryRecords(): void {
-    // Where it fails, the records go when their batch is due.
+    // On failure, the records leave when their batch is due.
     this.#options.pipeline.flush(0).catch(() => undefined)
   }
 

@@ -1,4 +1,4 @@
-// The agent's memory: what it may take, who holds it, and how short it is.
+// The agent's memory: its limit, its users, and its shortage.
 
 import { readFileSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
@@ -10,11 +10,11 @@ import { agentBytes, memoryBounds } from '../../foundation/lib/memory-room.ts'
 import { pageSizeBytes } from '../../foundation/lib/page-size.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 
-/** Between two looks, in milliseconds. */
+/** Interval of measuring, in milliseconds. */
 const lookMs = 500
-/** Between two lines of the log about a shortage, in milliseconds. */
+/** Least interval of log lines about a shortage, in milliseconds. */
 const sayMs = 60_000
-/** Tables that the log names. */
+/** Tables named in the log. */
 const mostNamed = 3
 
 const effects: Readonly<Record<MemoryPressure, string>> = {
@@ -27,17 +27,17 @@ const effects: Readonly<Record<MemoryPressure, string>> = {
 /** For documents: bytes throughout. */
 export interface MemoryState {
   readonly limit: number
-  /** With the pages of files, as `ps` has it. */
+  /** With file pages, as in `ps`. */
   readonly resident: number
   readonly anonymous: number
   readonly heap: { readonly live: number; readonly used: number; readonly limit: number }
   readonly pressure: MemoryPressure
-  /** How often memory was short. */
+  /** Number of shortages. */
   readonly shortages: number
   readonly tables: { readonly used: number; readonly limit: number; readonly largest: readonly TableState[] }
 }
 
-/** The governor with a clock. */
+/** The governor with a timer. */
 export class Memory {
   readonly governor: MemoryGovernor
   readonly limitBytes: number
@@ -65,7 +65,7 @@ export class Memory {
     this.#timer.unref()
   }
 
-  /** What is done about a shortage, for people; undefined: memory is not short. */
+  /** What is done about a shortage, for users; undefined if there is none. */
   get shortage(): string | undefined {
     const { pressure } = this.governor
     return pressure === 0 ? undefined : `low memory: ${effects[pressure]}`
@@ -94,7 +94,7 @@ export class Memory {
     clearInterval(this.#timer)
   }
 
-  /** Gives memory back to the host that a burst left. */
+  /** Returns memory to the host after a burst. */
   #giveBack(): void {
     const { user, system } = process.cpuUsage()
     const { anonymousBytes } = this.governor.reading
@@ -102,7 +102,7 @@ export class Memory {
     const busyMs = (user + system) / 1000 + waitedMs()
     const due = this.#rest.due({ nowMs, busyMs, anonymousBytes })
     if (due === undefined) return
-    // Runtimes that were started without bin/svc have no gc. The thorough one collects several times over.
+    // A runtime that was not started by bin/svc has no gc. The thorough one collects several times.
     globalThis.gc?.({ type: 'major', execution: 'sync', flavor: due === 'quiet' ? 'last-resort' : 'regular' })
     const native = loadNative()
     if (!(native instanceof Unsupported)) native.trimHeap()
@@ -132,7 +132,7 @@ export class Memory {
   }
 }
 
-/** How long the main thread was ready to run and had no CPU, since its start, in milliseconds; 0 without /proc. */
+/** Time that the main thread was runnable without a CPU, since its start, in milliseconds; 0 without /proc. */
 function waitedMs(): number {
   try {
     return Number(readFileSync('/proc/self/schedstat', 'latin1').split(' ')[1]) / 1e6 || 0
@@ -141,7 +141,7 @@ function waitedMs(): number {
   }
 }
 
-/** Pages of this process that no file backs; 0 without /proc. */
+/** Anonymous pages of this process; 0 without /proc. */
 function anonymousPages(): number {
   try {
     const [, resident, shared] = readFileSync('/proc/self/statm', 'latin1').split(' ')

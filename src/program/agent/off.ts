@@ -1,6 +1,6 @@
 import type { Config } from '../../config/index.ts'
 
-/** Why something does not run though nothing failed, and what switches it on. */
+/** Why something is off, and the setting that enables it. */
 export interface Off {
   readonly state: 'off'
   readonly detail: string
@@ -11,7 +11,7 @@ export function off(key: string, value = 'false', wanted = 'true'): Off {
   return { state: 'off', detail: `${key} is ${value}`, hint: `set ${key}: ${wanted}` }
 }
 
-/** For what observes the host. */
+/** For subsystems that observe the host. */
 export function offByMode({ mode }: Config): Off | undefined {
   return mode === 'collector' ? off('mode', 'collector', 'agent') : undefined
 }

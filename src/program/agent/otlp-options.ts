@@ -5,14 +5,14 @@ import type { Sender } from '../../foundation/model/batch.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
 import { type OtlpGrpcOptions, otlpGrpc, otlpHttp } from '../../pipeline/exporters/index.ts'
 
-/** Where a signal goes and how. Signals with equal options share a sender. */
+/** Destination and transport of a signal. Signals with equal options share a sender. */
 export interface OtlpOptions extends Omit<OtlpGrpcOptions, 'proxy'> {
   readonly protocol: 'grpc' | 'http/protobuf' | 'http/json'
-  /** Over HTTP: the endpoint is that of this signal alone, and nothing is put behind its path. */
+  /** Over HTTP: the endpoint is for this signal only, and its path is used as it is. */
   readonly ownEndpoint: boolean
 }
 
-/** What the configuration says of a signal's export; undefined where it goes nowhere. */
+/** The configured export of a signal; undefined if there is none. */
 export function otlpOptions({ otlp }: Config, signal: Signal): OtlpOptions | undefined {
   const own = otlp[signal]
   const endpoint = own.endpoint || otlp.endpoint
@@ -37,7 +37,7 @@ export function otlpOptions({ otlp }: Config, signal: Signal): OtlpOptions | und
   }
 }
 
-/** Connects to nobody yet. Throws, in words, where the options can never work. */
+/** Does not connect yet. Throws a readable error if the options can never work. */
 export function openSender(options: OtlpOptions): Sender & { readonly connected: boolean } {
   const { protocol } = options
   const proxy = proxyFromEnvironment(process.env)

@@ -1,4 +1,4 @@
-// Whose a log is that the kubelet has a runtime write, or links to.
+// The owner of a log that the kubelet has a runtime write, or links to.
 
 import { readdirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -6,7 +6,7 @@ import { realPath } from '../../foundation/lib/optional-files.ts'
 import type { ContainerPlace } from '../../identity/entities/container-place.ts'
 import type { Entities } from '../../identity/entities/entities.ts'
 
-/** Whose a record is that was just read. */
+/** The owner of the record just read. */
 export type PlaceOf = () => ContainerPlace
 
 interface PodLog {
@@ -18,8 +18,9 @@ const firstWaitMs = 1_000
 const longestWaitMs = 60_000
 
 /**
- * Tells by the path of a log, `<pods>/<namespace>_<pod>_<uid>/<container>/<restarts>.log`, whose it is. `undefined`: nobody
- * can tell, or the path leads to what is no log: what can write beside logs must not have other files read.
+ * Derives the owner of a log from its path, `<pods>/<namespace>_<pod>_<uid>/<container>/<restarts>.log`. `undefined`:
+ * unknown, or the path leads to something other than a log: a process that can write beside logs must not make svc read
+ * other files.
  */
 export function podLogs(
   entities: Pick<Entities, 'podOfUid'>,
@@ -40,22 +41,22 @@ export function podLogs(
       const place = { id: dockerId, runtime: 'docker', podUid }
       return { form: 'docker', placeOf: () => place }
     }
-    // One that is gone may have been rotated away.
+    // A missing file may have been rotated away.
     if (real !== '' && !real.startsWith(`${realPath(pods)}/`)) return undefined
     const ofPod = () => {
-      // By its number: what is told of a pod may be of the container before, or behind.
+      // By restart number: the reported container of a pod may be an earlier or later one.
       const restarts = Number(number)
       const listed = entities.podOfUid(podUid)?.containers
-      const told = listed?.find(
+      const reported = listed?.find(
         each => each.name === container && each.restarts === restarts && each.id !== '',
       )
-      return told?.id ?? linkedId(links, `${name}_${namespace}_${container}-`, path)
+      return reported?.id ?? linkedId(links, `${name}_${namespace}_${container}-`, path)
     }
     return { form: 'cri', placeOf: found(podUid, ofPod) }
   }
 }
 
-/** Looks until it is known: a log is there before anybody tells whose it is. Until then it is its pod's. */
+/** Retries until the container is known: its log exists before it is reported. Until then the owner is its pod. */
 function found(podUid: string, look: () => string): PlaceOf {
   let place: ContainerPlace = { id: '', runtime: '', podUid }
   let waitMs = firstWaitMs
@@ -72,7 +73,7 @@ function found(podUid: string, look: () => string): PlaceOf {
   }
 }
 
-/** The container's id by the link that the kubelet makes to its log; '' where there is none. */
+/** The container ID from the kubelet's link to its log; '' if there is none. */
 function linkedId(directory: string, prefix: string, path: string): string {
   try {
     for (const link of readdirSync(directory)) {
@@ -81,12 +82,12 @@ function linkedId(directory: string, prefix: string, path: string): string {
       if (id !== undefined && readlinkSync(join(directory, link)) === path) return id
     }
   } catch {
-    // Not every kubelet makes links, and one may go while it is read.
+    // Not every kubelet makes links, and one may vanish while it is read.
   }
   return ''
 }
 
-/** The container whose log Docker's json-file driver writes there; '': it is none. */
+/** The container of a log of Docker's json-file driver; '' if it is not one. */
 export function dockerLogId(path: string): string {
   return /\/([0-9a-f]{64})\/\1-json\.log$/.exec(path)?.[1] ?? ''
 }

@@ -3,7 +3,7 @@ import { overflowAttribute } from '../../foundation/model/metric-declaration.ts'
 import type { SignalTypeName } from '../../foundation/model/signal-types.ts'
 import { signalTypeOf } from '../../signals/traces/protocols/signal-types.ts'
 
-/** What metrics count that are of one kind of call, by the first word of their names. */
+/** Metrics of one kind of call, by the first word of their names. */
 const byArea: ReadonlyMap<string, SignalTypeName> = new Map([
   ['http', 'http'],
   ['rpc', 'grpc'],
@@ -11,8 +11,8 @@ const byArea: ReadonlyMap<string, SignalTypeName> = new Map([
 ])
 
 /**
- * `signal_type` of a point of a request metric, as its spans have it. One that stands for calls to several systems, for
- * want of room, is `overflow`.
+ * `signal_type` of a point of a request metric, as for its spans. A point that stands for several systems, for lack of
+ * room, is `overflow`.
  */
 export function pointType(metric: string, point: Attributes): SignalTypeName {
   const type = ofMetric(metric)
@@ -22,7 +22,7 @@ export function pointType(metric: string, point: Attributes): SignalTypeName {
   return point.get(overflowAttribute) === true ? 'overflow' : 'unknown'
 }
 
-/** By the name of each metric that was asked for: they are few, and asked for at each point. */
+/** Cached by metric name: there are few, and each point needs it. */
 const known = new Map<string, SignalTypeName | undefined>()
 
 function ofMetric(metric: string): SignalTypeName | undefined {

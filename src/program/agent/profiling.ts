@@ -1,4 +1,4 @@
-// Profiles of the host, wired to the pipeline and to whoever asks for one.
+// Profiles of the host, wired to the pipeline and to interactive requests.
 
 import { existsSync } from 'node:fs'
 import type { Config } from '../../config/index.ts'
@@ -28,18 +28,18 @@ import { failureOf, profiles, whyOff } from './kernel-parts.ts'
 export interface ProfilingOptions {
   readonly config: Config
   readonly pipeline: Pick<Pipeline, 'intake'>
-  /** Of its own: it knows processes that nobody traces. */
+  /** Its own table, because it includes processes that are not traced. */
   readonly processes: ProcessTable
   readonly host: HostEntity
   readonly log: Logger
-  /** Who knows which requests threads work on; undefined: nobody. */
+  /** Links threads to requests; undefined: unavailable. */
   readonly links: SampleLinks | undefined
 }
 
 export interface SampleLinks {
-  /** Noted in the kernel for each thread; undefined: it cannot be. */
+  /** Set in the kernel for each thread; undefined: unavailable. */
   readonly requests: MapHandle | undefined
-  /** Whether it is noted. */
+  /** Enables or disables it. */
   linkSamples(on: boolean): void
   /** The span of a request that a thread worked on. */
   linkOf(request: number): SpanLink | undefined
@@ -50,24 +50,24 @@ interface Running {
   readonly sampler: StackSampler
 }
 
-/** Samples per second and CPU while somebody waits for a profile. */
+/** Samples per second and CPU during a requested recording. */
 const recordingRate = 99
 const mostRecordings = 2
 const mostServices = 100
-/** Parts of the rate of samples, step by step, while svc takes too much CPU. */
+/** Factors of the sampling rate, by step of CPU reduction. */
 const loweredParts = [1, 1 / 4, 0] as const
 
-/** Runs while the configuration wants it to. */
+/** Runs while the configuration enables it. */
 export class Profiling {
   readonly #options: ProfilingOptions
-  /** Whom samples count to. */
+  /** Groups to which samples are attributed. */
   readonly groups: ProcessGroups
   #config: Config
   #running: Running | undefined
   #fault: NotLoaded | undefined
   #recordings = 0
   readonly #part = new CpuSteps(loweredParts, () => this.#running?.profiler.configure(this.#settings()))
-  /** Those that were let go of before. */
+  /** Completes when the previously stopped ones have ended. */
   #stopping: Promise<unknown> = Promise.resolve()
 
   constructor(options: ProfilingOptions) {
@@ -78,12 +78,12 @@ export class Profiling {
     this.#start()
   }
 
-  /** Why they do not run, where they were asked for. */
+  /** Why enabled profiles do not run. */
   get failures(): readonly Degradation[] {
     return this.#fault === undefined ? [] : [failureOf(profiles, this.#fault)]
   }
 
-  /** The same, and what of them is less than asked. */
+  /** The same, and other degradations. */
   get faults(): readonly Degradation[] {
     const hint = `run svc doctor ${profiles.topic}`
     const { sampler, profiler } = this.#running ?? {}
@@ -94,7 +94,7 @@ export class Profiling {
     return [...this.failures, ...limits]
   }
 
-  /** What does less while svc takes too much CPU. Recordings that somebody asks for are as ever. */
+  /** The lever for CPU reduction. Requested recordings are not affected. */
   get lever(): CpuLever {
     const part = this.#part
     const effect = () => this.#lowered
@@ -129,7 +129,7 @@ export class Profiling {
     return this.#running?.sampler
   }
 
-  /** What the kernel side counted, by name; names that end in `_ns` are nanoseconds. Empty while it is off. */
+  /** Counters of the kernel side by name; names that end in `_ns` are nanoseconds. Empty while off. */
   get counters(): Readonly<Record<string, number>> {
     if (this.#running === undefined) return {}
     const { samples, samplesNs, idleNs, ends, lost, ...others } = this.#running.sampler.counters()
@@ -149,7 +149,7 @@ export class Profiling {
     return this.#running?.profiler
   }
 
-  /** What a reload changes. */
+  /** Applies a reload. */
   prepare(config: Config): Change {
     return change(() => {
       const before = this.#config
@@ -224,7 +224,7 @@ export class Profiling {
     }
   }
 
-  /** Makes the last profiles, and unloads. May be called again. */
+  /** Emits the last profiles, and unloads. Idempotent. */
   stop(): Promise<void> {
     const running = this.#running
     const stopping = this.#stopping
@@ -239,7 +239,7 @@ export class Profiling {
     } catch (error) {
       this.#options.log.warn('profiler stopped with an error', { reason: errorText(error) })
     }
-    // A reload may have begun anew meanwhile.
+    // A reload may have restarted them since.
     if (this.#running === undefined) this.#options.links?.linkSamples(false)
   }
 

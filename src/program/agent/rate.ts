@@ -1,4 +1,4 @@
-/** Readings that are further apart are not comparable. */
+/** Readings further apart are not comparable. */
 export const mostApartMs = 5000
 
 /** The increase of a counter per second. Allocates nothing. */

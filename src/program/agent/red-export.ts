@@ -13,17 +13,17 @@ export interface RedExportOptions {
   readonly processes: ProcessTable
   readonly pipeline: Pick<Pipeline, 'intake'>
   readonly scope: Scope
-  /** Counts what the kernel has counted until now. */
+  /** Brings the kernel's counts up to date. */
   readonly sync: () => void
   readonly log: Pick<Logger, 'error'>
 }
 
-/** Exports the request metrics by the clock, in turns, as there may be thousands of processes. */
+/** Exports the request metrics at an interval, in turns, because there may be thousands of processes. */
 export class RedExport {
   readonly #options: RedExportOptions
   readonly #intake: Intake<Metric>
   #intervalMs = 0
-  /** When it was last done by the clock, or when this began; of `performance.now()`. */
+  /** When the last scheduled export began, or this object was created; of `performance.now()`. */
   #beganMs = performance.now()
   #timer: NodeJS.Timeout | undefined
   #underWay = false
@@ -34,7 +34,7 @@ export class RedExport {
     this.#intake = options.pipeline.intake('metrics', pointTypeAt)
   }
 
-  /** The next time is when this interval since the last one is over, and so on. */
+  /** The next export comes one interval after the last one, and so on. */
   every(intervalMs: number): void {
     this.#intervalMs = intervalMs
     clearTimeout(this.#timer)
@@ -42,7 +42,7 @@ export class RedExport {
     this.#timer = setTimeout(() => void this.#inTurns(), Math.max(0, dueMs - performance.now()))
   }
 
-  /** Exports all at once. */
+  /** Exports everything at once. */
   now(): void {
     const { red, sync } = this.#options
     sync()
@@ -82,7 +82,7 @@ export class RedExport {
   }
 }
 
-/** A processor may make one more of its points: then they are of the type of the last one. */
+/** A processor may add points: they get the type of the last one. */
 function pointTypeAt({ name, points }: Metric, at: number): string {
   return pointType(name, points[Math.min(at, points.length - 1)]!.attributes)
 }

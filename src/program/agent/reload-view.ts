@@ -1,13 +1,13 @@
-// How the last reload of the configuration ended, for whoever looks.
+// The result of the last reload, for documents.
 
 import { basename } from 'node:path'
 import type { Degradation, StatusDocument } from '../../view/api/types.ts'
 import type { ReloadState } from './reload.ts'
 
-/** Name of the subsystem that a refused reload limits. */
+/** Name of the subsystem that a rejected reload degrades. */
 export const refused = 'reload'
 
-/** Of `/status`. */
+/** For `/status`. */
 export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
   return {
     successful: state.lastSuccessful,
@@ -19,17 +19,14 @@ export function reloadDocument(state: ReloadState): StatusDocument['reload'] {
   }
 }
 
-/** That it was refused; none where it was not. */
+/** The degradation of a rejected reload; empty otherwise. */
 export function refusedReload(state: ReloadState): Degradation[] {
   const { lastSuccessful, lastError, hint } = state
   if (lastSuccessful) return []
   return [{ subsystem: refused, reason: `rejected at ${timeOf(state)}: ${lastError}`, hint }]
 }
 
-/**
- * What somebody who asks whether the agent is ready should know, though it is. Anybody may ask: a mistake is told by its
- * place, and not by its words.
- */
+/** Warnings of `/ready` on reloads. That path is public: a mistake is reported by its place, without its text. */
 export function reloadWarnings(state: ReloadState): string[] {
   const { lastSuccessful, place } = state
   if (lastSuccessful) return []

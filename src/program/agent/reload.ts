@@ -1,4 +1,4 @@
-// Takes up a changed configuration while the agent runs: all of it, or nothing.
+// Applies a changed configuration at run time: all of it, or nothing.
 
 import { resolve } from 'node:path'
 import {
@@ -21,104 +21,104 @@ import type { Change } from '../../foundation/lib/change.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import type { ReloadCause } from '../../view/api/types.ts'
 
-/** Contents of the files that keys name, by path (`contentState`). */
+/** Contents of the files named by keys, by path (`contentState`). */
 export function contentsOf(loaded: LoadedConfig): Promise<Map<string, string>> {
   return contentStates(contentFiles(loaded).values())
 }
 
-/** A part of the agent that can change while it runs. */
+/** A part of the agent that can change at run time. */
 export interface Reloadable {
   /** For messages. */
   readonly name: string
   /**
-   * Makes ready what `after` asks for, without effect yet; undefined where there is nothing to do. Throws, in words,
-   * where it cannot be done. `after` is what will run: keys that wait for a restart have their old values. `changed`
-   * holds every key that differs, and those that name a file with new content although the name is the same.
+   * Prepares `after`, without effect yet; undefined if there is nothing to do. Throws a readable error if it is
+   * impossible. `after` is what will run: keys that need a restart keep their old values. `changed` has every key that
+   * differs, including those that name a file with new content.
    */
   prepare(after: Config, changed: ReadonlySet<string>): Change | undefined | Promise<Change | undefined>
 }
 
-/** How a reload ended. Keys are named without values, in the order of the schema, and once for each place in the file. */
+/** Result of a reload. Keys come without values, in the order of the schema, once for each place in the file. */
 export type ReloadOutcome =
   | {
       readonly kind: 'applied'
       /** In effect now. */
       readonly changed: readonly string[]
-      /** Differ from what runs, and wait for a restart. */
+      /** Differ from the running configuration, and take effect after a restart. */
       readonly restart: readonly string[]
-      /** Changed, and this version does nothing with them. */
+      /** Changed, but unused in this version. */
       readonly ignored: readonly string[]
       readonly hash: string
     }
   | { readonly kind: 'unchanged'; readonly restart: readonly string[]; readonly hash: string }
   | { readonly kind: 'invalid'; readonly problems: readonly Problem[] }
-  /** `partial`: a part broke its word and failed in the middle of the change; else nothing has changed. */
+  /** `partial`: a part failed in the middle of the change, against its contract; otherwise nothing has changed. */
   | { readonly kind: 'failed'; readonly part: string; readonly error: string; readonly partial: boolean }
-  /** `key` switches it off; '' while the agent ends. */
+  /** Reloading is off: `key` controls it; '' while the agent stops. */
   | { readonly kind: 'off'; readonly key: string }
 
-/** What became of the reloads so far. Times are milliseconds since the epoch; the start counts as the first success. */
+/** Reloads so far. Times are milliseconds since the epoch; the start counts as the first success. */
 export interface ReloadState {
   readonly lastSuccessful: boolean
   readonly lastSuccessMs: number
   readonly lastAttemptMs: number
-  /** Attempts, without those that were switched off. */
+  /** Attempts, except those while reloading was off. */
   readonly reloads: number
-  /** How many of them were refused or failed. */
+  /** Rejected or failed attempts. */
   readonly failures: number
-  /** Of the configuration that was taken up last (`LoadedConfig.hash`). */
+  /** Hash of the configuration applied last (`LoadedConfig.hash`). */
   readonly hash: string
-  /** Why the last attempt failed; '' where it did not, and then the next two are, too. */
+  /** Why the last attempt failed; '' if it did not, and then the next two are empty too. */
   readonly lastError: string
-  /** `FILE:LINE:COLUMN` of what was wrong first, or the file alone. */
+  /** `FILE:LINE:COLUMN` of the first mistake, or only the file. */
   readonly place: string
   readonly hint: string
   readonly requiresRestart: readonly string[]
 }
 
 export interface ReloaderOptions {
-  /** What runs. */
+  /** The running configuration. */
   readonly loaded: LoadedConfig
   /**
-   * `contentsOf` it, begun before any part reads these files: what changes later is a change. No reload begins before
-   * this is there.
+   * Its `contentsOf`, read before any part reads these files, so that later changes are detected. No reload starts
+   * before it is complete.
    */
   readonly contents: Promise<ReadonlyMap<string, string>>
-  /** Loads the configuration again, as at the start. */
+  /** Loads the configuration again, as at start. */
   readonly load: () => LoadedConfig
-  /** Asked in this order. */
+  /** Called in this order. */
   readonly parts: readonly Reloadable[]
   readonly log: Logger
-  /** Runs every attempt, whoever asked for it; what it returns is the outcome. */
+  /** Wraps every attempt; its return value is the outcome. */
   readonly around?: (cause: ReloadCause, attempt: () => Promise<ReloadOutcome>) => Promise<ReloadOutcome>
   /** Milliseconds since the epoch. */
   readonly now?: () => number
   /** See `FileWatch`. */
   readonly settleMs?: number
-  /** Longest time that one part may prepare, in milliseconds: one that hangs must not end all reloads. */
+  /** Time limit for one part to prepare, in milliseconds: one that hangs must not block all reloads. */
   readonly prepareMs?: number
 }
 
-/** More that wait share a run of the same cause, which has not begun and so will read what they mean. */
+/** Further callers share a waiting run of the same cause, which has not read the configuration yet. */
 const maxWaiting = 16
 
 const hotReload = 'pipeline.operations.hot_reload'
 
-/** Characters of a reason that are kept: a mistyped key may be as long as the file. */
+/** Longest kept reason, in characters: a mistyped key may be as long as the file. */
 const mostTold = 4000
 
 const good = { lastError: '', place: '', hint: '' } as const
 
 /**
- * Runs reloads one after another, and looks at the files whose contents make up the configuration. In a reload the
- * configuration is read and checked, compared with what runs, and every part prepares; only when all are ready do all
- * of them change, within one turn of the event loop.
+ * Runs reloads one after another, and watches the files of the configuration. A reload reads and checks the
+ * configuration, compares it with the running one, and lets every part prepare; only when all are ready do all of them
+ * change, within one turn of the event loop.
  */
 export class Reloader {
   readonly #options: Required<ReloaderOptions>
   #current: LoadedConfig
   #state: ReloadState
-  /** Contents of the files that keys name, by path, as the parts last took them up. */
+  /** Contents of the files named by keys, by path, as last applied. */
   #contents: ReadonlyMap<string, string> = new Map()
   #watch: FileWatch | undefined
   #watchIntervalMs = 0
@@ -150,7 +150,7 @@ export class Reloader {
     this.#last = this.#begin()
   }
 
-  /** What runs: the file, with the old values of keys that wait for a restart. */
+  /** The running configuration: the file, with the old values of keys that need a restart. */
   get current(): LoadedConfig {
     return this.#current
   }
@@ -159,9 +159,9 @@ export class Reloader {
     return this.#state
   }
 
-  /** Takes up what the files say now. Waits for reloads that were asked for before. Never rejects. */
+  /** Applies the current files. Waits for earlier reloads. Never rejects. */
   reload(cause: ReloadCause): Promise<ReloadOutcome> {
-    // One of another cause may be switched off where this one is not.
+    // Reloading may be off for one cause and on for another.
     const shared =
       this.#waiting.length < maxWaiting ? undefined : this.#waiting.findLast(one => one.cause === cause)
     if (shared) return shared.run
@@ -170,12 +170,12 @@ export class Reloader {
       return this.#options.around(cause, () => this.#attempt(cause))
     })
     this.#waiting.push({ cause, run })
-    // Should one fail by a fault of its own, its caller learns of it, and the next one runs all the same.
+    // If a run fails because of a bug, its caller gets the error, and the next one still runs.
     this.#last = run.catch(() => undefined)
     return run
   }
 
-  /** No change begins or takes effect from now on. */
+  /** From now on no change starts or takes effect. */
   stop(): void {
     this.#stopped = true
     this.#watch?.stop()
@@ -231,7 +231,7 @@ export class Reloader {
     const before = this.#current
     let files = before.files
     let contents = this.#contents
-    // Read before the configuration: what changes in between is then a change that the next look sees.
+    // Read before the configuration, so that a change in between is detected at the next check.
     const sentinel = await contentStates(sentinelOf(before))
     try {
       const unreadable = await whyUnreadable(before)
@@ -267,12 +267,12 @@ export class Reloader {
     } catch (error) {
       return { kind: 'failed', part: 'configuration', error: errorText(error), partial: false }
     } finally {
-      // Whatever came of it: the same is not tried again until it changes.
+      // Whatever the result: an unchanged file is not tried again.
       await this.#lookAt(files, contents, sentinel)
     }
   }
 
-  /** Keys that name the same file as before, with another content. */
+  /** Keys that name the same file with other content. */
   #renewed(next: LoadedConfig, contents: ReadonlyMap<string, string>): string[] {
     const named = contentFiles(this.#current)
     return [...contentFiles(next)]
@@ -280,7 +280,7 @@ export class Reloader {
       .map(([key]) => key)
   }
 
-  /** Lets all parts change, or none; `current` tells which. Answers what went wrong. */
+  /** Changes all parts, or none; `current` shows which. Returns the failure. */
   async #apply(next: LoadedConfig, changed: ReadonlySet<string>): Promise<ReloadOutcome | undefined> {
     const ready: { readonly part: string; readonly change: Change }[] = []
     for (const part of changed.size > 0 ? this.#options.parts : []) {
@@ -319,7 +319,7 @@ export class Reloader {
     try {
       return await Promise.race([preparing, late])
     } catch (error) {
-      // It may still become ready, when nobody waits for it any more.
+      // It may still become ready later, after the time limit.
       preparing.then(
         change => change?.abort(),
         () => undefined,
@@ -330,7 +330,7 @@ export class Reloader {
     }
   }
 
-  /** Looks for changes of these from now on, as `current` wants it. */
+  /** Watches these from now on, as configured in `current`. */
   async #lookAt(
     files: ReadonlyMap<string, string>,
     contents: ReadonlyMap<string, string>,
@@ -356,7 +356,7 @@ export class Reloader {
   }
 }
 
-/** The file that is looked at in place of the configuration, where there is one. */
+/** The file to watch instead of the configuration, if there is one. */
 function sentinelOf({ config, filePath }: LoadedConfig): string[] {
   const { config_path } = config.pipeline.operations.hot_reload
   const path = config_path === '' ? null : resolve(config_path)
@@ -364,8 +364,8 @@ function sentinelOf({ config, filePath }: LoadedConfig): string[] {
 }
 
 /**
- * Why the file that was loaded cannot be read again. To find out here keeps the loader from going on to another file or
- * to the defaults where this one is gone, and from waiting at a pipe.
+ * Why the loaded file cannot be read again. Checking it here keeps the loader from falling back to another file or to
+ * defaults, and from blocking on a pipe.
  */
 async function whyUnreadable({
   file,
@@ -387,7 +387,7 @@ async function whyUnreadable({
   return { problem: problemWith(file, `cannot read the configuration: ${cause}`), states }
 }
 
-/** A reload reads the file that was read before: to go over to another is a matter of a restart. Where there was none, one may come. */
+/** A reload reads the same file as before; switching to another needs a restart. If there was none, one may appear. */
 function strays(before: LoadedConfig, after: LoadedConfig): Problem[] {
   if (before.file === null || before.filePath === after.filePath) return []
   const other = after.file === null ? 'the defaults would apply' : `${after.file} would apply`
@@ -396,7 +396,7 @@ function strays(before: LoadedConfig, after: LoadedConfig): Problem[] {
 
 const maxNamed = 8
 
-/** One sentence for the log and for who asked. */
+/** One sentence for the log and the caller. */
 export function reloadMessage(outcome: ReloadOutcome): string {
   switch (outcome.kind) {
     case 'applied': {

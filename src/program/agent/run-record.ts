@@ -1,4 +1,4 @@
-// A note of this run in svc's own directory, by which the next one knows how it ended.
+// Notes of this run in svc's own directory, from which the next one learns how it ended.
 
 import { closeSync, constants, fstatSync, openSync, renameSync, writeFileSync } from 'node:fs'
 import { rename, writeFile } from 'node:fs/promises'
@@ -12,20 +12,20 @@ import { type RunCause, runCauses } from '../../foundation/model/run-cause.ts'
 import { reportFatalErrors, takeFatalReport } from './fatal-report.ts'
 import { judgeLastRun, type LastRun, type RunNotes, type SupervisorReport } from './last-run.ts'
 
-/** So often a run says that it goes on. */
+/** Interval of updating the notes. */
 const noteMs = 10_000
 const mostBytes = 4096
 const mostDetail = 200
-/** The last moment that a `Date` can name (ECMA-262, 21.4.1.1). */
+/** The largest time of a `Date` (ECMA-262, 21.4.1.1). */
 const latestMs = 8.64e15
-/** Where `svc-probe --ended` writes what systemd says. */
+/** Where `svc-probe --ended` writes the report of systemd. */
 const endedFile = 'ended'
 
-/** Nothing here throws: an agent runs as well without. */
+/** Never throws: an agent works without it. */
 export class RunRecord {
-  /** Undefined: this is the first run, or what was before cannot be known. */
+  /** Undefined: this is the first run, or the previous one is unknown. */
   readonly last: LastRun | undefined
-  /** Runs that ended, by cause. */
+  /** Ended runs by cause. */
   readonly ends: Readonly<Partial<Record<RunCause, number>>> = {}
   readonly #path: string
   #notes: RunNotes
@@ -33,7 +33,7 @@ export class RunRecord {
   #isWriting = false
   #isEnded = false
 
-  /** Reads what the run before left in the directory, and begins the notes of this one. Says what ended that one. */
+  /** Reads the notes of the previous run, logs how it ended, and starts new ones. */
   constructor(directory: string, log: Pick<Logger, 'warn'>) {
     this.#path = join(directory, 'run.json')
     const group = controlGroup()
@@ -86,7 +86,7 @@ export class RunRecord {
     }
   }
 
-  /** This run ends now, by its own will. The first word counts. */
+  /** This run stops intentionally. The first call counts. */
   end(cause: RunCause, detail = ''): void {
     if (this.#isEnded || this.#timer === undefined) return
     this.#isEnded = true
@@ -95,11 +95,11 @@ export class RunRecord {
     try {
       this.#writeNow()
     } catch {
-      // The next run says that it is not known.
+      // The next run reports an unknown end.
     }
   }
 
-  /** Whether whoever left the notes still runs. */
+  /** Whether the process that wrote the notes still runs. */
   #runs({ pid, startTicks, bootId: boot, end }: RunNotes): boolean {
     if (end !== undefined || boot !== this.#notes.bootId) return false
     return startTicks > 0 && startTicksOf(pid) === startTicks
@@ -113,12 +113,12 @@ export class RunRecord {
 
   #note(): void {
     if (this.#isWriting || this.#isEnded) return
-    // What the kernel killed in the group until now did not end this run.
+    // Earlier OOM kills in the group did not end this run.
     this.#notes = { ...this.#notes, ...controlGroup(), seenMs: Date.now() }
     this.#isWriting = true
     const draft = `${this.#path}.next`
     writeFile(draft, JSON.stringify(this.#notes), { mode: 0o600 })
-      // The end was written meanwhile.
+      // The end was written in the meantime.
       .then(() => (this.#isEnded ? undefined : rename(draft, this.#path)))
       .catch(() => undefined)
       .finally(() => {
@@ -127,7 +127,7 @@ export class RunRecord {
   }
 }
 
-/** What lies there, where svc or root wrote it; undefined where there is nothing, or what makes no sense. */
+/** The notes, if svc or root wrote them; undefined if they are missing or invalid. */
 function readNotes(path: string): RunNotes | undefined {
   const text = readOwnFile(path, mostBytes)
   if (text === undefined) return undefined
@@ -170,13 +170,13 @@ function supervisorWord(path: string): SupervisorReport | undefined {
   }
 }
 
-/** 0: there is no such process, or no /proc. */
+/** 0: no such process, or no /proc. */
 function startTicksOf(pid: number): number {
   const text = proc(`${pid}/stat`)
   return Number(text.slice(text.lastIndexOf(')') + 2).split(' ')[19] ?? 0) || 0
 }
 
-/** The control group of this process as the kernel names it, and how many processes were killed there for want of memory. */
+/** The kernel's name of this process's control group, and the number of OOM kills in it. */
 function controlGroup(): { readonly cgroup: string; readonly oomKills: number } {
   const lines = proc('self/cgroup').split('\n')
   const v1 = lines.find(line => /^\d+:(?:[^:]*,)?memory(?:,[^:]*)?:/.test(line))
@@ -186,7 +186,7 @@ function controlGroup(): { readonly cgroup: string; readonly oomKills: number } 
   for (const mount of proc('self/mounts').split('\n')) {
     const [, at = '', type = '', options = ''] = mount.split(' ')
     if (type !== kind || (v1 !== undefined && !options.split(',').includes('memory'))) continue
-    // Within a namespace of control groups the mount's root is the group's own.
+    // In a cgroup namespace, the root of the mount is the group itself.
     for (const folder of [join(at, cgroup), at]) {
       const found = /^oom_kill (\d+)$/m.exec(textOfFile(join(folder, file)))?.[1]
       if (found !== undefined) return { cgroup, oomKills: Number(found) }

@@ -1,4 +1,4 @@
-// What is scraped, as a document and in numbers.
+// The state of scraping, as a document and in numbers.
 
 import type { JobState, TargetState } from '../../signals/metrics/scraping/scrape-manager.ts'
 import type { TargetsDocument } from '../../view/api/types.ts'
@@ -10,7 +10,7 @@ const maxDropped = 100
 
 export function targetsDocument(scraping: Scraping): TargetsDocument {
   const { jobs } = scraping
-  // Of all jobs together, lest a job of thousands that are up hides what is down in the next one.
+  // Across all jobs, so that a job with thousands of healthy targets does not hide the failed ones of the next.
   const shown = new Set(
     jobs
       .flatMap(job => job.targets)
@@ -41,7 +41,7 @@ export function targetsDocument(scraping: Scraping): TargetsDocument {
   }
 }
 
-/** Whether each source of targets answers: one of a kind that does not stands for all of its job. */
+/** Whether each source of targets answers: one failure of a kind counts for its whole job. */
 export function sourcesOf(jobs: readonly JobState[]): Iterable<readonly [string, string, boolean]> {
   const worst = new Map<string, readonly [job: string, kind: string, connected: boolean]>()
   for (const { name, sources } of jobs)
@@ -52,7 +52,7 @@ export function sourcesOf(jobs: readonly JobState[]): Iterable<readonly [string,
   return worst.values()
 }
 
-/** Targets by how their last scrape went. */
+/** Targets by the result of their last scrape. */
 export function targetCounts(
   jobs: readonly JobState[],
 ): Readonly<Record<'up' | 'down' | 'unknown' | 'dropped', number>> {

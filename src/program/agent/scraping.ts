@@ -20,24 +20,24 @@ import { shownUrl } from './shown-target.ts'
 
 export interface ScrapingOptions {
   readonly config: Config
-  /** Where relative paths in `scrape_configs` begin. */
+  /** Base of relative paths in `scrape_configs`. */
   readonly baseDir: string
   readonly pipeline: Pick<Pipeline, 'intake' | 'prepared' | 'ledger'>
   readonly log: Logger
   readonly memory?: Pick<Memory, 'governor' | 'limitBytes'>
 }
 
-/** Parts of `limits.memory`: for what is kept of pages between scrapes, and for those that are being read. */
+/** Parts of `limits.memory`: for state kept between scrapes, and for pages being read. */
 const keptPart = 1 / 4
 const readPart = 1 / 5
 
-/** What was scraped so far. */
+/** Totals since the start. */
 export interface ScrapingTotals extends Readonly<ScrapeCounts> {
-  /** Fast reads that contradicted a whole one: faults of svc. */
+  /** Fast reads that contradicted a full one: bugs of svc. */
   readonly contradictions: number
 }
 
-/** Scrapes targets while the configuration names some. */
+/** Scrapes targets while the configuration has some. */
 export class Scraping {
   readonly #baseDir: string
   readonly #log: Logger
@@ -79,13 +79,13 @@ export class Scraping {
     })
   }
 
-  /** Begins to ask sources for targets. */
+  /** Starts querying sources for targets. */
   start(): void {
     this.#started = true
     this.#apply()
   }
 
-  /** There is something to scrape, or to ask for targets. */
+  /** Whether there is anything to scrape or discover. */
   get isOn(): boolean {
     return this.#jobsWanted.length > 0
   }
@@ -94,7 +94,7 @@ export class Scraping {
     return this.#manager.state
   }
 
-  /** How many jobs there are, and targets. */
+  /** Number of jobs and targets. */
   get size(): { readonly jobs: number; readonly targets: number } {
     return { jobs: this.#manager.sources.length, targets: this.#manager.targetCount }
   }
@@ -104,8 +104,8 @@ export class Scraping {
   }
 
   /**
-   * An agent that does not know its share, and sources of targets that do not answer. A target that is down is no fault of
-   * the agent's.
+   * An agent that does not know its share, and sources of targets that do not answer. A target that is down is not a
+   * fault of the agent.
    */
   get faults(): readonly Degradation[] {
     if (this.#shardFault !== undefined) return [this.#shardFault]
@@ -124,7 +124,7 @@ export class Scraping {
     })
   }
 
-  /** Ends all, and tells that all series ended. */
+  /** Stops everything, and marks all series as ended. */
   stop(): Promise<void> {
     this.#started = false
     return this.#manager.stop()
@@ -132,7 +132,7 @@ export class Scraping {
 
   get #wanted(): readonly ScrapeJob[] {
     const { prometheus } = this.#config.collectors
-    // What is wrong with them was told when the configuration was checked.
+    // Their errors were reported when the configuration was checked.
     return prometheus.enabled ? jobsOf(prometheus, { baseDir: this.#baseDir }).jobs : []
   }
 
@@ -148,7 +148,7 @@ export class Scraping {
       this.#manager.configure(this.#jobsWanted, { index: own, count, replicas })
       return
     }
-    // To scrape all of them would send each series as often as there are agents.
+    // Scraping all of them would send each series once per agent.
     this.#manager.configure([], undefined)
     this.#shardFault = {
       subsystem: 'scraping',
@@ -163,7 +163,7 @@ export class Scraping {
   }
 }
 
-/** Fetches the page of a target as its job has it. */
+/** A client for the page of a target, with the settings of its job. */
 export function openTarget({ job, url }: Target): TargetClient {
   return new TargetClient({
     url,
@@ -175,8 +175,8 @@ export function openTarget({ job, url }: Target): TargetClient {
 }
 
 /**
- * Both stand apart from the budget of the tables, as who scrapes much asked for it; each has its own part of the whole. Where
- * memory is short, metrics that are ready to be sent are made anew at each scrape.
+ * Both are outside the budget of the tables, because large scrapes are a user's choice; each has its own part of the
+ * total. Under memory pressure, prepared metrics are not kept between scrapes.
  */
 function governScraping(governor: MemoryGovernor, room: PageRoom): void {
   governor.register({

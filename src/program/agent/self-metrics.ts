@@ -1,21 +1,24 @@
-// The agent's metrics about itself. Each subsystem declares its own in a table of names; values are read when a page is written.
+// The agent's metrics about itself. Each subsystem declares its own in a table by name; values are read when a page is
+// written.
 
 import { type EmitSeries, Histogram, Registry } from '../../foundation/lib/registry.ts'
 import { securityMetrics } from '../../foundation/model/security.ts'
 
-/** Of a subsystem whose running part is `Own`. What its name ends in `_total` is a counter, and a gauge else. */
+/**
+ * A metric of a subsystem whose running part is `Own`. A name that ends in `_total` is a counter, any other a gauge.
+ */
 export interface Metric<Own> {
-  /** Left out: another subsystem declares the metric, and these are further series of it. */
+  /** If absent, another subsystem declares the metric, and these are further series of it. */
   readonly help?: string
   readonly labels?: readonly string[]
   collect?(own: Own, emit: EmitSeries): void
-  /** In place of `collect`: a histogram without labels. */
+  /** Instead of `collect`: a histogram without labels. */
   histogram?(own: Own): Histogram | undefined
 }
 
 export type MetricsOf<Own> = Readonly<Record<string, Metric<Own>>>
 
-/** A number; undefined: there is none now. */
+/** A number; undefined: no value now. */
 export function value<Own>(help: string, read: (own: Own) => number | boolean | undefined): Metric<Own> {
   return {
     help,
@@ -26,7 +29,7 @@ export function value<Own>(help: string, read: (own: Own) => number | boolean | 
   }
 }
 
-/** Numbers by the value of a label. */
+/** Numbers by one label. */
 export function values<Own>(
   label: string,
   help: string,
@@ -42,7 +45,7 @@ export function values<Own>(
   }
 }
 
-/** Numbers by the values of two labels. */
+/** Numbers by two labels. */
 export function nested<Own>(
   read: (own: Own) => Readonly<Record<string, Readonly<Record<string, number>> | undefined>>,
 ): Metric<Own> {
@@ -54,23 +57,23 @@ export function nested<Own>(
   }
 }
 
-/** Where there is nothing to count. */
+/** Used without observations. */
 const none = new Histogram([])
 
 export class SelfMetrics {
   readonly registry = new Registry()
   readonly #namespace: string
-  /** By metric, of all subsystems that have series of it. */
+  /** By metric, from all subsystems with series of it. */
   readonly #collects = new Map<string, ((emit: EmitSeries) => void)[]>()
   readonly #syncs: (() => void)[] = []
   readonly #failed: (what: string, error: unknown) => void
   #isCurrent = false
 
-  /** The namespace comes before each name. What cannot be read is left out of the page, and reported. */
+  /** The namespace precedes each name. Unreadable metrics are omitted from the page and reported. */
   constructor(namespace: string, failed: (what: string, error: unknown) => void) {
     this.#namespace = namespace
     this.#failed = failed
-    // They are counted by those who find such events.
+    // Counted where the events are found.
     for (const { name, help, labels } of securityMetrics)
       this.registry.counter(this.named(name), help, [...labels])
   }
@@ -79,7 +82,7 @@ export class SelfMetrics {
     return `${this.#namespace}_${name}`
   }
 
-  /** `own` is called when a page is written, and not before. */
+  /** `own` is only called when a page is written. */
   add(name: string, metric: Metric<unknown>, own: () => unknown): void {
     const { help, labels = [] } = metric
     const read = <Read>(of: () => Read) => this.#read(`read metric ${name}`, of)
@@ -97,7 +100,10 @@ export class SelfMetrics {
     })
   }
 
-  /** Called before the first value of a page is read: it is written in one go, so that all of its numbers are of one moment. */
+  /**
+   * Called before the first value of a page is read: a page is written in one go, so that all of its numbers are
+   * consistent.
+   */
   before(subsystem: string, sync: () => void): void {
     this.#syncs.push(() => this.#read(`update the counts of ${subsystem}`, sync))
   }

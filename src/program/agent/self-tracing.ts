@@ -9,11 +9,11 @@ import type { ExportRequest } from '../../pipeline/send-loop.ts'
 
 export interface SelfTracingSettings {
   readonly enabled: boolean
-  /** Part of the operations that is traced, 0 to 1. One within another is traced as that is. */
+  /** Fraction of operations to trace, 0 to 1. Nested ones follow their parent. */
   readonly sampleRate: number
 }
 
-/** Who the agent is. */
+/** The agent's identity. */
 export interface SelfIdentity {
   readonly serviceName: string
   readonly instanceId: string
@@ -22,40 +22,40 @@ export interface SelfIdentity {
 }
 
 export interface SelfTracerOptions {
-  /** Where finished spans go; nothing of a span may be kept after the call. */
+  /** Receives finished spans; nothing of a span may be kept after the call. */
   readonly emit: (resource: Resource, scope: Scope, span: Span) => void
   readonly resource: SelfIdentity
   readonly settings: SelfTracingSettings
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** Work that is under way. Its span is handed on when it ends, and only then. */
+/** An operation in progress. Its span is emitted when it ends. */
 export interface Operation {
-  /** Whether there will be a span: what costs something to find out need not be asked for else. */
+  /** Whether there will be a span: if not, skip expensive attributes. */
   readonly recording: boolean
   attribute(key: string, value: string | number | boolean): void
-  /** Says that it failed: `errorType` is a short word out of few, as `error.type` has it. */
+  /** Marks it as failed: `errorType` is one of a few short words, as in `error.type`. */
   fail(errorType: string): void
   /** A second call does nothing. */
   end(): void
 }
 
-/** A request to the management API that was answered. */
+/** An answered request to the management API. */
 export interface AnsweredRequest {
   readonly method: string
-  /** The path as the API declares it, '' where it knows none. */
+  /** The declared path of the API, '' if there is none. */
   readonly route: string
   readonly status: number
   readonly seconds: number
 }
 
-/** More would be a fault of the agent, and must not crowd out what it is there for. */
+/** More would be a bug, and must not displace other data. */
 const maxPerSecond = 100
 
 const notTraced: Operation = { recording: false, attribute() {}, fail() {}, end() {} }
 
-/** Makes spans of internal operations, by `self_telemetry.tracing`. An operation that is not traced costs nothing. */
+/** Makes spans of internal operations, by `self_telemetry.tracing`. An untraced operation costs nothing. */
 export class SelfTracer {
   readonly #emit: SelfTracerOptions['emit']
   readonly #resource: Resource
@@ -67,7 +67,7 @@ export class SelfTracer {
   #lost = 0
   #secondStart = Number.NEGATIVE_INFINITY
   #begunInSecond = 0
-  /** Spans of ours since receivers last took any. */
+  /** Own spans since receivers last accepted any. */
   #unsent = 0
 
   constructor({ emit, resource: identity, settings, now }: SelfTracerOptions) {
@@ -87,29 +87,29 @@ export class SelfTracer {
     this.configure(settings)
   }
 
-  /** Spans that were handed on. */
+  /** Emitted spans. */
   get made(): number {
     return this.#made
   }
 
-  /** Operations that were to be traced and were not, because of more than 100 in a second. */
+  /** Sampled operations without a span because of the limit of 100 per second. */
   get lost(): number {
     return this.#lost
   }
 
-  /** Holds for what begins from now on. */
+  /** Applies to operations that begin from now on. */
   configure({ enabled, sampleRate }: SelfTracingSettings): void {
     this.#sampleRate = enabled ? sampleRate : 0
   }
 
-  /** Begins an operation, within another where there is a `parent`. */
+  /** Begins an operation, nested if there is a `parent`. */
   begin(name: string, kind: SpanKind = SpanKind.internal, parent?: Operation): Operation {
     return this.#begin(name, kind, 0, parent)
   }
 
   /**
-   * Traces an export request that ended, by the conventions for clients of its protocol. One that carried nothing but
-   * spans of ours is left out, or each would be the reason for another.
+   * Traces a finished export request, by the conventions for clients of its protocol. Requests that carried only own
+   * spans are skipped: each would cause another.
    */
   exportRequest(request: ExportRequest): void {
     const { endpoint, signal, errorType, latencySeconds, items, call } = request
@@ -176,7 +176,7 @@ export class SelfTracer {
   }
 }
 
-/** Returns the status, or the name of a fault of the transport, which has none. */
+/** Returns the status, or the name of a transport error, which has none. */
 function ofGrpc(operation: Operation, method: string, { errorType }: ExportRequest): string {
   operation.attribute('rpc.system.name', 'grpc')
   operation.attribute('rpc.method', method)
@@ -187,7 +187,7 @@ function ofGrpc(operation: Operation, method: string, { errorType }: ExportReque
   return status
 }
 
-/** As `ofGrpc`. A refusal has its status, whatever else it means to the pipeline. */
+/** As `ofGrpc`. A rejection has its status, however the pipeline treats it. */
 function ofHttp(operation: Operation, url: string, { errorType, httpStatus }: ExportRequest): string {
   operation.attribute('http.request.method', 'POST')
   operation.attribute('url.full', url)
@@ -200,7 +200,7 @@ class Recording implements Operation {
   readonly recording = true
   readonly #span: Span
   readonly #now: () => number
-  /** From the clock to microseconds since the epoch; a whole trace has the same, so that it is of one piece. */
+  /** Converts the clock to microseconds since the epoch; constant within a trace, so that it is consistent. */
   readonly #offsetUs: number
   readonly #finished: (span: Span) => void
   #ended = false

@@ -1,10 +1,10 @@
 import type { Target } from '../../signals/metrics/scraping/target.ts'
 
-/** What stands where a secret is, as in the configuration that is shown. */
+/** Replaces a secret, as in the displayed configuration. */
 const hidden = '[REDACTED]'
 const paramPrefix = '__param_'
 
-/** The URL of a target for people: what the configuration says of its parameters is secret, and stays so. */
+/** The URL of a target for display: configured parameters are secret and stay hidden. */
 export function shownUrl({ url, job }: Pick<Target, 'url' | 'job'>): string {
   const at = url.indexOf('?')
   if (at < 0) return url
@@ -19,7 +19,7 @@ export function shownUrl({ url, job }: Pick<Target, 'url' | 'job'>): string {
   return `${url.slice(0, at)}?${shown.join('&')}`
 }
 
-/** Labels of discovery for people. Among them are the parameters of the job. */
+/** Discovery labels for display. They include the parameters of the job. */
 export function shownLabels(labels: ReadonlyMap<string, string>): Record<string, string> {
   return Object.fromEntries(
     [...labels].map(([name, value]) => [name, name.startsWith(paramPrefix) ? hidden : value]),

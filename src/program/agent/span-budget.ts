@@ -8,41 +8,41 @@ import type { Capture, CaptureRules } from '../../signals/capture/capture.ts'
 export interface SpanBudgetOptions {
   readonly capture: Pick<Capture, 'hasBudget' | 'apply' | 'busyMs'>
   readonly clock: WallClock
-  /** What the configuration says. */
+  /** Current rules. */
   readonly rules: CaptureRules
-  /** Names of protocols whose turns the kernel counts where they are above its budget. */
+  /** Names of protocols whose operations the kernel counts when they exceed its budget. */
   readonly counted: ReadonlySet<string>
-  /** All spans since the start, those that were lost included. */
+  /** All spans since the start, including lost ones. */
   readonly spans: () => number
-  /** Brings the books up to date: calls until now are judged by the budget until now. */
+  /** Books earlier calls before the budget changes. */
   readonly sync: () => void
   /** Milliseconds of a monotonic clock, and since the Unix epoch. */
   readonly now?: () => number
   readonly wall?: () => number
 }
 
-/** Calls are judged as of their ends, so many milliseconds ago at most: clocks may be set meanwhile. */
+/** Calls are judged by their end times, at most this long ago, in case the clock is set. */
 const mostLateMs = 10_000
 
-/** Over which the rate of spans is measured, in milliseconds. */
+/** Period of measuring the rate of spans, in milliseconds. */
 const rateMs = 5_000
-/** Spans a second that are always made: they cost a hundredth of a CPU. What costs more then is something else. */
+/** Minimum spans per second: they cost one percent of a CPU, so an overload has another cause. */
 const least = 200
 
 /**
- * How many calls a second have spans: as many as the configuration says, or fewer while svc takes too much CPU. The kernel
- * side has the budget of what it frames. What it hands on as bytes has one here, of the same size. Owners share both.
+ * How many calls per second get spans: the configured number, or fewer under CPU reduction. The kernel side applies its
+ * own budget to what it frames; what it passes on as bytes has one here, of the same size. Owners share both.
  */
 export class SpanBudget implements CpuLever {
   /** Why calls above it have no span. */
   reason: 'over_budget' | 'cpu_limit' = 'over_budget'
   readonly #options: SpanBudgetOptions
   #rules: CaptureRules
-  /** Budgets, one for each step down: the last one holds. */
+  /** Budgets, one per step down: the last one applies. */
   readonly #steps: number[] = []
-  /** Undefined: no bound. */
+  /** Undefined: unlimited. */
   #bucket: SharedBucket | undefined
-  /** Of calls that failed or were slow. */
+  /** For calls that failed or were slow. */
   #first: SharedBucket | undefined
   readonly #now: () => number
   readonly #wall: () => number
@@ -59,12 +59,12 @@ export class SpanBudget implements CpuLever {
     this.#bound(this.#rules.maxPerSecond)
   }
 
-  /** Spans a second while svc takes too much CPU; undefined: it does not. */
+  /** Spans per second under CPU reduction; undefined without it. */
   get lowered(): number | undefined {
     return this.#steps.at(-1)
   }
 
-  /** Reading calls and making spans. */
+  /** Cost of reading calls and making spans. */
   costMs(): number {
     return this.#options.capture.busyMs
   }
@@ -75,15 +75,15 @@ export class SpanBudget implements CpuLever {
     return `at most ${lowered} spans per second, and as many again for HTTP/2 and for messages (metrics count all calls)`
   }
 
-  /** The configuration says otherwise from now on. */
+  /** Applies changed rules. */
   change(rules: CaptureRules): void {
     this.#rules = rules
     this.#apply()
   }
 
   /**
-   * Whether a call of `owner` may have a span. To be asked once for each. Calls are read in batches: what came to the budget
-   * between two of a batch is counted between them, or the first of it would have it all.
+   * Whether a call of `owner` gets a span. Call it once for each. Calls are read in batches: the budget is refilled by
+   * their end times, or the first of a batch would use it up.
    */
   allows({ connection, call, durationNs, endNs }: Operation, owner: Owner): boolean {
     if (this.#bucket === undefined) return true
@@ -96,7 +96,7 @@ export class SpanBudget implements CpuLever {
     return bucket.take(owner, this.#now() - lateMs)
   }
 
-  /** Half as many spans as now. False: fewer would be of no use. */
+  /** Halves the budget. False: a lower one would be useless. */
   lower(): boolean {
     const asked =
       this.lowered ?? (this.#rules.maxPerSecond > 0 ? this.#rules.maxPerSecond : Number.POSITIVE_INFINITY)
@@ -106,14 +106,14 @@ export class SpanBudget implements CpuLever {
     return true
   }
 
-  /** As many as before the last step down. False: it is what the configuration says. */
+  /** Reverts the last step down. False: back at the configured budget. */
   raise(): boolean {
     if (this.#steps.length === 0) return false
     this.#apply(() => this.#steps.pop())
     return true
   }
 
-  /** To be called now and then. */
+  /** Call it periodically. */
   measure(): void {
     const nowMs = this.#now()
     const passedMs = nowMs - this.#measuredMs
@@ -130,13 +130,13 @@ export class SpanBudget implements CpuLever {
     const { lowered } = this
     this.reason = lowered === undefined ? 'over_budget' : 'cpu_limit'
     const rules = this.#rules
-    // A reload may have asked for less than that.
+    // A reload may have set a lower limit.
     const isLess = lowered !== undefined && (rules.maxPerSecond === 0 || lowered < rules.maxPerSecond)
     this.#options.capture.apply(isLess ? { ...rules, maxPerSecond: lowered } : rules)
     this.#bound(isLess ? lowered : rules.maxPerSecond)
   }
 
-  /** As the kernel has it, what a second allows may come at once. */
+  /** As in the kernel, a burst may use the budget of a full second. */
   #bound(perSecond: number): void {
     const bucketOf = (before: SharedBucket | undefined) =>
       perSecond === 0 ? undefined : new SharedBucket(perSecond, before?.level)

@@ -1,5 +1,6 @@
-// The contract of a subsystem: one feature of the agent. The configuration asks for it, and it runs, is limited or fails
-// without stopping another. subsystems/index.ts lists all; banner, documents, metrics and reload are loops over the list.
+// The contract of a subsystem: one feature of the agent. It is enabled by the configuration, and runs, is limited or
+// fails without stopping another. subsystems/index.ts lists all; banner, documents, metrics and reload are loops over
+// the list.
 
 import type { Config, LoadedConfig } from '../../config/index.ts'
 import type { Change } from '../../foundation/lib/change.ts'
@@ -20,63 +21,63 @@ import type { MetricsOf, SelfMetrics } from './self-metrics.ts'
 export interface StartOptions {
   readonly loaded: LoadedConfig
   readonly log: Logger
-  /** Where `log` keeps its last records. */
+  /** Holds the last records of `log`. */
   readonly logRing: LogRing
   /** Reads the configuration again. */
   readonly load: () => LoadedConfig
-  /** Runs every reload, whatever asked for it. */
+  /** Wraps every reload. */
   readonly aroundReload?: <T>(attempt: () => Promise<T>) => Promise<T>
 }
 
-/** Reports of one subsystem to others that it does not know. */
+/** Events from one subsystem to others that it does not know. */
 export class Events {
   /** An export request ended. */
   readonly exported = new Hub<ExportRequest>()
-  /** A request between two sides was seen. */
+  /** A request between two sides was observed. */
   readonly edges = new Hub<RequestEdge>()
-  /** A container is new. */
+  /** A new container. */
   readonly containers = new Hub<void>()
 }
 
 /** The agent as a subsystem sees it. */
 export interface Agent {
   readonly options: StartOptions
-  /** As of the start. */
+  /** As at start. */
   readonly config: Config
-  /** Contents of the files that keys name, as of before any subsystem read them; there once all are created. */
+  /** Contents of the files named by keys, read before any subsystem reads them; available once all are created. */
   readonly contents: Promise<ReadonlyMap<string, string>>
   readonly events: Events
-  /** Another subsystem; it is created first. */
+  /** Another subsystem, created on demand. */
   of<Own>(subsystem: Subsystem<Own>): Own
-  /** All that a reload can change, in the order of creation; grows while the agent starts. */
+  /** Everything that a reload can change, in order of creation; grows during the start. */
   readonly reloadables: readonly Reloadable[]
 }
 
-/** Less than was asked for: why, and what to do. */
+/** A degradation: reason and hint. */
 export interface Fault extends Degradation {
-  /** The check of readiness that fails; left out: the agent is ready all the same. */
+  /** The readiness check that fails; if absent, the agent is still ready. */
   readonly fails?: keyof ReadinessChecks | undefined
 }
 
 export type Fact = PipelineLine['nodes'][number]['details'][number]
 
-/** How a subsystem is. Made whenever something looks, so what is costly is a function. */
+/** State of a subsystem. Created for every query, so expensive parts are functions. */
 export interface State {
-  /** `off`: not asked for. `none`: asked for, and there is nothing to do. `failed`: `faults` say why it does not run. */
+  /** `off`: disabled. `none`: enabled, with nothing to do. `failed`: `faults` are the reasons. */
   readonly state: 'ok' | 'off' | 'none' | 'failed'
-  /** Its work, or why it is off. */
+  /** Summary of its work, or why it is off. */
   readonly detail?: string
   /** How to enable it, or to give it something to do. */
   readonly hint?: string
-  /** With these and `ok` it is limited. */
+  /** With `ok` and any of these it is limited. */
   readonly faults?: readonly Fault[]
-  /** Why it waits though nothing is wrong; '' where it does not. */
+  /** Why it waits without a fault; '' if it does not. */
   readonly pause?: string
   /** For the graph of the pipeline. */
   readonly facts?: () => readonly Fact[]
-  /** Measurements of this host, which are counted together with those of others. */
+  /** Measurements of this host, counted together with those of other subsystems. */
   readonly measures?: () => readonly Fact[]
-  /** Items that it has reported; `rest`: those that no other source of its signal has. */
+  /** Items reported so far; `rest`: all that no other source of its signal reported. */
   readonly items?: number | 'rest'
 }
 
@@ -85,20 +86,20 @@ export interface Source {
   readonly id: string
   readonly name: string
   readonly signal: Signal
-  /** States in which it is not shown; left out: it always is. */
+  /** States in which it is hidden; if absent, it is always shown. */
   readonly hidden?: readonly ('ok' | 'off')[]
 }
 
-/** `Own` is what runs: often an instance, `undefined` where nothing does. */
+/** `Own` is the running part: often an instance, `undefined` if nothing runs. */
 export interface Subsystem<Own = unknown> {
-  /** In the banner, in documents and in messages. */
+  /** For the banner, documents and messages. */
   readonly name: string
-  /** Branches of the configuration that a reload changes; for `prepare`. */
+  /** Branches of the configuration for which `prepare` is called. */
   readonly keys?: readonly string[]
-  /** When it has a line in the banner: always, only while it works, or (left out) only for its faults. */
+  /** When it has a line in the banner: always, only while it works, or (if absent) only with faults. */
   readonly banner?: 'always' | 'working'
   readonly source?: Source
-  /** The part of eBPF that it is: how it is asked for, and which checks of `svc doctor` try its needs. */
+  /** Its eBPF part: how it is enabled, and which checks of `svc doctor` test its needs. */
   readonly needs?: KernelPart
   /** By name, without the namespace. */
   readonly metrics?: MetricsOf<Own>
@@ -106,24 +107,24 @@ export interface Subsystem<Own = unknown> {
   readonly pages?: readonly StatusPage<Own>[]
 
   /**
-   * Makes it. `state` reports what this host lacks; a `StartError` ends the start. One that takes time stands in the list
-   * before those that take it.
+   * Creates it. `state` reports missing features of the host; a `StartError` ends the start. List a slow one before
+   * those that use it.
    */
   create(agent: Agent): Own | Promise<Own>
-  /** Begins, when all are created. */
+  /** Starts it, after all are created. */
   start?(own: Own): void
-  /** Takes in nothing more, and hands on what it has. */
+  /** Stops the intake, and emits what is left. */
   stop?(own: Own): void | Promise<void>
-  /** Ends, when the pipeline is drained. */
+  /** Ends it, after the pipeline is drained. */
   close?(own: Own): void | Promise<void>
   state?(own: Own, config: Config): State
   /** Results of checks of `svc doctor`, by name, that follow from the running subsystem. */
   checks?(own: Own): Readonly<Record<string, Finding>>
-  /** Brings its counts up to date, before metrics are read. */
+  /** Updates its counts before metrics are read. */
   sync?(own: Own): void
   /** Declares metrics that are counted by events. */
   declare?(metrics: SelfMetrics, events: Events): void
-  /** See `Reloadable`; called where one of `keys` differs. */
+  /** See `Reloadable`; called if one of `keys` differs. */
   prepare?(
     own: Own,
     config: Config,

@@ -1,4 +1,4 @@
-// The system-metrics endpoint without its server: the collectors that are on, their page, and what a scrape is.
+// The system-metrics endpoint without its server: the enabled collectors, their page, and scrapes.
 
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import { counted } from '../../foundation/lib/small-tables.ts'
@@ -28,47 +28,47 @@ export interface Chosen {
 export interface SystemMetricsOptions {
   readonly namespace: string
   readonly path: HostPaths
-  /** Collectors that are on. */
+  /** Enabled collectors. */
   readonly collectors: readonly Chosen[]
   readonly cardinality: BoundsSettings
-  /** Collectors that may wait for input at once. */
+  /** Collectors that may wait for input concurrently. */
   readonly maxProcs: number
-  /** Shows what the replaced exporter does not have: timeouts, reasons, duplicates. */
+  /** Includes what the replaced exporter lacks: timeouts, reasons, duplicates. */
   readonly extended: boolean
-  /** Time between readings in the background that scrapes are answered from; 0: each scrape reads. */
+  /** Interval of background readings that answer scrapes; 0: each scrape reads. */
   readonly intervalMs: number
-  /** Time that a reading in the background may wait. */
+  /** Time limit of a background reading. */
   readonly timeoutMs: number
   readonly build: ExporterBuild
-  /** Why nothing may be loaded into the kernel; undefined: it may. */
+  /** Why nothing may be loaded into the kernel; undefined if allowed. */
   readonly withoutEbpf?: string | undefined
-  /** Where this process's scrapes are counted; without it nothing is told of this process. */
+  /** Counts of this process's scrapes; if absent, metrics about this process are omitted. */
   readonly scrapes?: () => ScrapeCounts
   readonly log: Logger
 }
 
-/** The collectors of a host at work. */
+/** The running collectors of a host. */
 export class SystemMetrics implements MetricsSource {
   readonly page: Page
   readonly namespace: string
-  /** The collectors that are on, in the order of their names. */
+  /** Names of the enabled collectors, sorted. */
   readonly enabled: readonly string[]
   readonly #options: SystemMetricsOptions
   readonly #gatherer: Gatherer
   readonly #host: HostFiles
-  /** This process's own /proc, whichever the host's is. */
+  /** This process's own /proc, even if the host's is elsewhere. */
   readonly #self = new HostFiles({ procfs: '/proc', sysfs: '/sys', rootfs: '/', udev: '/run/udev/data' })
   readonly #own = sourceOf('runs')
   readonly #build = sourceOf('build')
   readonly #exporter = sourceOf('exporter')
   #gathers = 0
-  /** Gathers that are under way. */
+  /** Gathers in progress. */
   #underWay = 0
   #timer: NodeJS.Timeout | undefined
   #closed = false
   #read = false
 
-  /** Starts the collectors. Throws, in words, where options contradict each other. */
+  /** Starts the collectors. Throws a readable error if options contradict each other. */
   constructor(options: SystemMetricsOptions) {
     const { namespace, path, collectors, cardinality, maxProcs, intervalMs, build, log } = options
     this.#options = options
@@ -86,7 +86,7 @@ export class SystemMetrics implements MetricsSource {
     if (intervalMs > 0) void this.#refresh()
   }
 
-  /** The collectors that are on, in the order of their names. */
+  /** The enabled collectors, sorted by name. */
   get runs(): readonly Run[] {
     return this.#gatherer.runs
   }
@@ -114,13 +114,13 @@ export class SystemMetrics implements MetricsSource {
     return openMetrics(this.page, sources, enabled ? max_metrics : 0)
   }
 
-  /** Reads these collectors; their readings are those of the sources that it answers, until the caller waits. */
+  /** Reads these collectors and returns the sources with their readings, valid until the caller awaits. */
   async gather(runs: readonly Run[], withinMs: number): Promise<ReadonlySet<Source>> {
     await this.#gather(runs, withinMs)
     return this.#shown(runs)
   }
 
-  /** Ends the collectors, after the readings that are under way. */
+  /** Stops the collectors, after the readings in progress. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
@@ -143,7 +143,7 @@ export class SystemMetrics implements MetricsSource {
     this.#self.close()
   }
 
-  /** Puts on the page what is told beside the readings of these collectors. */
+  /** Adds the metrics about these collectors to the page. */
   #shown(runs: readonly Run[]): ReadonlySet<Source> {
     const { extended, scrapes } = this.#options
     if (++this.#gathers % sweepEvery === 0) this.#host.sweep()
@@ -152,7 +152,7 @@ export class SystemMetrics implements MetricsSource {
     return new Set([...runs, this.#own, this.#build, this.#exporter])
   }
 
-  /** Reads all collectors, and again an interval after it began. */
+  /** Reads all collectors, and schedules the next reading one interval after the start of this one. */
   async #refresh(): Promise<void> {
     const { intervalMs, timeoutMs, log } = this.#options
     const began = performance.now()
@@ -168,7 +168,7 @@ export class SystemMetrics implements MetricsSource {
   }
 }
 
-/** Starts the collectors. Throws where one cannot start; then none has. */
+/** Starts the collectors. Throws if one fails; then none is running. */
 function started(collectors: readonly Chosen[], env: Env): { name: string; reader: Reader }[] {
   const readers: { name: string; reader: Reader }[] = []
   try {

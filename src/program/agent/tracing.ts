@@ -41,20 +41,20 @@ import { SpanBudget } from './span-budget.ts'
 
 const addressesMs = 30_000
 const notFound = 404
-/** Part of the memory of tables that request metrics may have: enough for their usual 10,000 series. */
+/** Share of table memory for request metrics: enough for their usual 10,000 series. */
 const redShare = 0.4
-/** The same of what is learned of routes, without paths: for all services of a hundred pods. */
+/** The same for learned routes, without paths: for all services of a hundred pods. */
 const routesShare = 1 / 6
-/** The records of what ended longer ago have been read when a sample's link is asked for. */
+/** Wait before resolving a sample's link: records of earlier ends have been read by then. */
 const linkDrainMs = 20
-/** So long the end waits for the kernel to let go of TLS libraries. */
+/** Longest wait at the end for the kernel to detach from TLS libraries. */
 const mostLettingGoMs = 3000
-/** Memory for records that wait until they are read, beside the ring: both sides of 10,000 requests with long heads, */
+/** Memory for records waiting to be read, besides the ring: both sides of 10,000 requests with long heads, */
 const backlogBytes = 24 * 2 ** 20
-/** and no more than so much in proportion to the memory of tables, which it is no part of. */
+/** and at most this share of table memory, which does not include it. */
 const backlogShare = 2 / 3
 
-/** Why tracing does not run, or what it cannot do, and the hint. */
+/** Why tracing does not run, or what is missing, and the hint. */
 export interface TracingFault {
   readonly reason: string
   readonly hint: string
@@ -66,36 +66,36 @@ export interface TracingOptions {
   readonly processes: ProcessTable
   readonly log: Logger
   readonly governor?: MemoryGovernor
-  /** Told who asked whom; see `TracerOptions`. */
+  /** Called with caller and callee; see `TracerOptions`. */
   readonly edge?: NonNullable<TracerOptions['edge']>
 }
 
-/** Tracing as it runs. */
+/** The running tracing. */
 export class Tracing {
   readonly capture: Capture
-  /** Undefined: switched off. */
+  /** Undefined if disabled. */
   readonly tls: TlsProbes | undefined
   readonly tracer: Tracer
   readonly red: RedTable
-  /** Connections whose bytes are read here. */
+  /** Connections whose bytes are parsed in user space. */
   readonly streams: Streams
   readonly budget: SpanBudget
-  /** How many protocols are looked for. */
+  /** Number of protocols to detect. */
   readonly protocols: number
-  /** What it does less than it was asked to. */
+  /** Its degradations. */
   readonly limits: readonly TracingLimit[]
   readonly #options: TracingOptions
-  /** The configuration that holds now. */
+  /** The current configuration. */
   #ebpf: Ebpf
   readonly routes: Routes
   readonly #scope: Scope = { name: 'svc/network', version: build().version }
   readonly #timers: NodeJS.Timeout[]
   #localAddresses = new Set<string>()
-  /** Kernel counters as of the last look. */
+  /** Kernel counters at the last reading. */
   #seen: Partial<Record<CaptureCounter, number>> = {}
-  /** Exchanges without a record by reason, less those that the books have. */
+  /** Exchanges without a record by reason, less those already booked. */
   readonly #reasons = { ring_full: 0, over_budget: 0 }
-  /** Exchanges that the kernel only counted and that the books do not have yet. */
+  /** Exchanges that the kernel only counted, not booked yet. */
   #unbooked = 0
   #lettingGo: Promise<void> | undefined
   readonly #metrics: RedExport
@@ -213,7 +213,7 @@ export class Tracing {
     })
   }
 
-  /** In a pid namespace of its own the agent has no names of processes. */
+  /** In a PID namespace of its own, the agent cannot read process names. */
   #withoutNames(): TracingLimit | undefined {
     if (this.capture.selfPid === process.pid) return undefined
     this.#options.processes.withoutProc()
@@ -223,7 +223,7 @@ export class Tracing {
 
   #register(governor: MemoryGovernor | undefined): void {
     const { red, routes } = this
-    // What is counted stays: it is bounded by its share where it comes in.
+    // Counts are kept: their share bounds them at the intake.
     const counted = { kind: 'intake', share: redShare, bytes: () => red.bytes, shed: () => 0 } as const
     governor?.register({ name: 'request metrics', ...counted })
     const waiting = { kind: 'intake', bytes: () => this.capture.backlog.heldBytes, shed: () => 0 } as const
@@ -237,8 +237,8 @@ export class Tracing {
   }
 
   /**
-   * Makes ready what `config` has otherwise and can change while it runs; committing touches nothing else. Exchanges
-   * that are recorded already are judged by the old rules.
+   * Prepares those differences of `config` that can change at run time; committing touches nothing else. Exchanges
+   * already recorded are judged by the old rules.
    */
   prepare(config: Config): Change {
     const { ebpf } = config.agent
@@ -272,17 +272,17 @@ export class Tracing {
     if (differs(({ metrics_interval }) => metrics_interval))
       steps.push(() => this.#metrics.every(network.metrics_interval))
     return change(() => {
-      // An agent that ended meanwhile begins nothing again.
+      // Do not restart anything if the agent has stopped since.
       if (!this.#stopped) for (const step of steps) step()
     })
   }
 
-  /** Spans of all kinds that were seen, those included that were lost on the way. */
+  /** Observed spans by kind, including those lost later. */
   get collected(): ReadonlyMap<string, number> {
     return this.tracer.collected
   }
 
-  /** Which request each thread works on, noted while `linkSamples` says so. */
+  /** Which request each thread works on, maintained while `linkSamples` is on. */
   get requests(): MapHandle | undefined {
     return this.capture.requests
   }
@@ -292,17 +292,17 @@ export class Tracing {
     this.capture.trackRequests?.(on)
   }
 
-  /** The span of a request that a thread was sampled at work on. */
+  /** The span of the request that a sampled thread worked on. */
   linkOf(request: number): SpanLink | undefined {
-    // What ended of late may still wait in the ring.
+    // A recently ended request may still be in the ring.
     if (this.capture.sinceDrainMs > linkDrainMs) this.capture.drain()
     return this.tracer.linkOf(request)
   }
 
-  /** Brings the books up to date with the kernel. */
+  /** Books the losses counted by the kernel. */
   sync(): void {
     this.capture.collect()
-    // The kernel notes the reason before the exchange; read the other way round, no exchange lacks its reason.
+    // The kernel counts the reason before the exchange; reading in the opposite order, no exchange lacks its reason.
     const now = this.capture.counters()
     const reasons = this.#reasons
     const seen = this.#seen
@@ -321,7 +321,7 @@ export class Tracing {
     this.#unbooked = 0
   }
 
-  /** Takes `exchanges` off the reasons. Returns how many of them found the ring full; the others were over budget. */
+  /** Assigns `exchanges` to reasons. Returns how many found the ring full; the others were over budget. */
   #explain(exchanges: number): number {
     const reasons = this.#reasons
     const ringFull = Math.min(exchanges, reasons.ring_full)
@@ -334,7 +334,7 @@ export class Tracing {
     this.#metrics.now()
   }
 
-  /** Detaches, and hands on all that was seen. Its counters can be read until it is closed. */
+  /** Detaches, and emits everything observed. Its counters can be read until it is closed. */
   stop(): void {
     this.#stopped = true
     for (const timer of this.#timers) clearInterval(timer)
@@ -347,16 +347,19 @@ export class Tracing {
     this.exportMetrics()
   }
 
-  /** Unloads, when the kernel has let go of TLS libraries: what is left at the end of the process, it lets go one by one. */
+  /**
+   * Unloads once the kernel has detached from TLS libraries: those left at the end of the process are detached one by
+   * one.
+   */
   async close(): Promise<void> {
     if (this.#lettingGo !== undefined)
       await Promise.race([this.#lettingGo, sleep(mostLettingGoMs, undefined, { ref: false })])
     this.capture.close()
   }
 
-  /** Waits no longer for what did not come in time. */
+  /** Gives up what did not arrive in time. */
   #tick(): void {
-    // It may have come while this process, or all of its host, stood still.
+    // It may have arrived while this process, or its whole host, was suspended.
     this.capture.drain()
     this.tracer.tick()
     this.budget.measure()
@@ -371,7 +374,7 @@ export class Tracing {
   }
 }
 
-/** Starts tracing with the back end that the configuration names, or the first that works. */
+/** Starts tracing with the configured back end, or the first that works. */
 export function startTracing(options: TracingOptions): Tracing | TracingFault {
   const wanted = options.config.agent.ebpf.backend
   const candidates = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
@@ -398,14 +401,14 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
       reason: `the capture back end "${wanted}" is not built in this version`,
       hint: 'set agent.ebpf.backend: auto',
     }
-  // The best one first; the others would have done as well.
+  // Reports the best one; the others are alternatives.
   return {
     reason: [...new Set(faults.map(({ reason }) => reason))].join('; '),
     hint: [...new Set(faults.map(({ hint }) => hint))].join('; or '),
   }
 }
 
-/** What the kernel side is told. */
+/** Options of the kernel side. */
 export function captureOptions(
   config: Config,
   protocols: readonly string[],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { encodedSpan } from '../../../test/helpers/encoded-span.ts'
 import { loadConfig } from '../../config/index.ts'
 import { MemoryGovernor } from '../../foundation/lib/memory-governor.ts'
 import { resource } from '../../foundation/model/resource.ts'
@@ -29,18 +30,18 @@ test('a fault in keeping something ends that, is told once, and reaches nobody e
 test('where memory is short the page forgets, keeps nothing new, and goes on when memory is there again', () => {
   const reading = { liveHeapBytes: 0, usedHeapBytes: 0, anonymousBytes: 0 }
   const governor = new MemoryGovernor({ tablesBytes: 1e9, heapBytes: 1000, processBytes: 1e9 }, () => reading)
-  const watchers = new Map<string, (resource: unknown, item: unknown) => void>()
-  const watch = ((signal: string, watcher: (resource: unknown, item: unknown) => void) => {
+  const watchers = new Map<string, (resource: unknown, item: unknown, encoded: unknown) => void>()
+  const watchEncoded = ((signal: string, watcher: (resource: unknown, item: unknown) => void) => {
     watchers.set(signal, watcher)
-    return () => undefined
-  }) as Pipeline['watch']
+  }) as Pipeline['watchEncoded']
+  const watch = (() => () => undefined) as Pipeline['watch']
   const { config } = loadConfig({ explicit: false, env: {} })
-  const window = new LiveWindow(config, { watch }, { error: assert.fail }, governor)
+  const window = new LiveWindow(config, { watch, watchEncoded }, { error: assert.fail }, governor)
   const shop = resource({ 'service.name': 'shop' })
   const see = (spans: number) => {
     for (let i = 0; i < spans; i++) {
       const span = Object.assign(new Span(), { kind: SpanKind.server, name: `GET /${i}`, endUs: 1000 })
-      watchers.get('traces')!(shop, span)
+      watchers.get('traces')!(shop, span, encodedSpan(span))
     }
   }
   const look = (liveHeapBytes: number) => {

@@ -1,4 +1,4 @@
-// The window that the live page looks at: it keeps what comes by, within its memory.
+// The data behind the live page: keeps recent telemetry in bounded memory.
 
 import type { Config } from '../../config/index.ts'
 import type { Logger } from '../../foundation/lib/logger.ts'
@@ -8,6 +8,7 @@ import type { Profile } from '../../foundation/model/profile.ts'
 import type { RequestEdge } from '../../foundation/model/request-edge.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 import { type Span, SpanKind } from '../../foundation/model/span.ts'
+import type { EncodedItem } from '../../pipeline/exporters/otlp/request.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
 import type { TracerOptions } from '../../signals/traces/tracing/tracer-options.ts'
 import { isLoopback } from '../../view/api/guard.ts'
@@ -19,7 +20,7 @@ import { Vitals } from '../../view/window/vitals.ts'
 /** Parts of `self_telemetry.ui.max_memory`. */
 const shares = { spans: 0.45, logs: 0.18, profiles: 0.16, metrics: 0.1, edges: 0.08, vitals: 0.03 } as const
 
-/** More edges than fit here nobody can look at, and adding them up would block. */
+/** More edges would be unreadable, and adding them up would block. */
 const mostEdgeBytes = 8 * 1024 * 1024
 
 /** Memory of one part, in bytes. */
@@ -28,10 +29,10 @@ export function shareOf(config: Config, part: keyof typeof shares): number {
   return part === 'edges' ? Math.min(share, mostEdgeBytes) : share
 }
 
-/** From this pressure on detail is left out. */
+/** Memory pressure from which detail is omitted. */
 const detailPressure = 2
 
-/** What the page looks back at. Each part has its own share of the memory. */
+/** The history for the page. Each part has its own share of the memory. */
 export class LiveWindow {
   spans: SpanWindow
   edges: EdgeWindow
@@ -39,12 +40,12 @@ export class LiveWindow {
   readonly vitals: Vitals
   /** Of all parts. */
   readonly maxBytes: number
-  /** How far it looks back at most, in milliseconds. */
+  /** Longest time to look back, in milliseconds. */
   readonly windowMs: number
   /** Memory of parts that are kept elsewhere. */
   otherBytes: () => number = () => 0
   readonly edge: NonNullable<TracerOptions['edge']>
-  /** Port of the page itself: who looks at it is not what it is about. 0: none yet. */
+  /** Port of the page itself, whose requests are ignored. 0: not open yet. */
   ownPort = 0
   readonly #make: {
     readonly spans: () => SpanWindow
@@ -55,7 +56,7 @@ export class LiveWindow {
 
   constructor(
     config: Config,
-    pipeline: Pick<Pipeline, 'watch'>,
+    pipeline: Pick<Pipeline, 'watch' | 'watchEncoded'>,
     log: Pick<Logger, 'error'>,
     governor: MemoryGovernor,
   ) {
@@ -80,25 +81,25 @@ export class LiveWindow {
       shed: bytes => this.#shed(bytes),
     })
     this.vitals = new Vitals({ windowMs, maxBytes: shareOf(config, 'vitals') })
-    const keepEdge = guarded(log, 'the map', (request: RequestEdge, _: undefined) => {
+    const keepEdge = guarded(log, 'the map', (request: RequestEdge) => {
       const { server, serverPort } = request
       if (this.#isPaused) return
       if (typeof server === 'string' && serverPort === this.ownPort && isLoopback(server)) return
       this.edges.add(request)
     })
-    this.edge = request => keepEdge(request, undefined)
-    const keepSpan = (resource: Resource, span: Span) => {
+    this.edge = keepEdge
+    const keepSpan = (resource: Resource, span: Span, encoded: EncodedItem) => {
       if (this.#isPaused) return
-      if (span.kind !== SpanKind.client || !this.#asksUs(span)) this.spans.add(resource, span)
+      if (span.kind !== SpanKind.client || !this.#asksUs(span)) this.spans.add(resource, span, encoded)
     }
-    pipeline.watch('traces', guarded(log, 'traces', keepSpan))
+    pipeline.watchEncoded('traces', guarded(log, 'traces', keepSpan))
     const keepProfile = (resource: Resource, profile: Profile) => {
       if (!this.#isPaused) this.profiles.add(resource, profile)
     }
     pipeline.watch('profiles', guarded(log, 'profiles', keepProfile))
   }
 
-  /** Memory that is taken now, of all parts. */
+  /** Memory in use, of all parts. */
   get bytes(): number {
     return this.#kept + this.otherBytes()
   }
@@ -107,12 +108,12 @@ export class LiveWindow {
     return this.spans.bytes + this.edges.bytes + this.profiles.bytes + this.vitals.bytes
   }
 
-  /** Nothing is kept while memory is short. */
+  /** Nothing is stored while memory is short. */
   get #isPaused(): boolean {
     return this.#governor.pressure >= detailPressure
   }
 
-  /** Forgets all of one part after the other, the largest first: what it kept is for people to look at. */
+  /** Clears one part after the other, largest first: its data is only for display. */
   #shed(bytes: number): number {
     const before = this.#kept
     const parts = ['spans', 'profiles', 'edges'] as const
@@ -131,17 +132,17 @@ export class LiveWindow {
   }
 }
 
-/** What is shown is less than what is exported: a fault in keeping it ends that, once and for all, and nothing else. */
-export function guarded<A, B>(
+/** Display is less important than export: an error here disables the window permanently, and nothing else. */
+export function guarded<Args extends readonly unknown[]>(
   log: Pick<Logger, 'error'>,
   what: string,
-  keep: (first: A, second: B) => void,
-): (first: A, second: B) => void {
+  keep: (...args: Args) => void,
+): (...args: Args) => void {
   let isBroken = false
-  return (first, second) => {
+  return (...args) => {
     if (isBroken) return
     try {
-      keep(first, second)
+      keep(...args)
     } catch (error) {
       isBroken = true
       log.error(`the live page stopped keeping ${what} until svc is restarted; please report this`, {

@@ -4,31 +4,31 @@ import { wrapped } from '../../foundation/lib/terminal-text.ts'
 
 export interface Flag {
   readonly name: string
-  /** One letter that stands for it: `d` for `-d`. */
+  /** One-letter alias: `d` for `-d`. */
   readonly short?: string
-  /** What its value is, for the help text; without it the flag is a switch. */
+  /** Name of its value in the help text; without one, the flag is a switch. */
   readonly value?: string
   readonly summary: string
-  /** All values that it takes, where they are few. */
+  /** All accepted values, if there are few. */
   readonly choices?: readonly string[]
 }
 
-/** What was written after a command's name. */
+/** The words after a command's name. */
 export interface Arguments {
   /** Value of a flag that has one. */
   value(name: string): string | undefined
   has(name: string): boolean
-  /** Words that are no flags. */
+  /** Positional words. */
   readonly words: readonly string[]
 }
 
-/** A word after a command's name that is no flag. */
+/** The positional word of a command. */
 export interface Word {
   readonly name: string
   readonly summary: string
-  /** All that it can be, where they are few. */
+  /** All accepted values, if there are few. */
   readonly choices?: readonly string[]
-  /** There is none to be meant where it is left out. */
+  /** It has no default. */
   readonly required?: true
 }
 
@@ -36,11 +36,11 @@ export interface Command {
   readonly name: string
   readonly summary: string
   readonly flags: readonly Flag[]
-  /** It reads all that is written but its name by itself, as `words`: its flags are another program's. */
+  /** Parses everything after its name itself, as `words`: the flags are another program's. */
   readonly foreignFlags?: true
-  /** The one word that it takes, its name in capitals. */
+  /** The only positional word, its name in capitals. */
   readonly word?: Word
-  /** Exit codes that mean something closer with this command, each in words without a full stop. */
+  /** Exit codes with a specific meaning in this command, without a full stop. */
   readonly exits?: Readonly<Partial<Record<ExitCode, string>>>
   run(args: Arguments): Promise<ExitCode>
 }
@@ -77,7 +77,7 @@ export const outputFlag: Flag = {
 export const diffFlag: Flag = { name: 'diff', summary: 'print only differences' }
 export const jsonFlag: Flag = { name: 'json', summary: 'print JSON' }
 
-/** Flags that every command line takes; the help is the last. */
+/** Flags of every command line; help is the last. */
 export const everywhere: readonly Flag[] = [
   {
     name: 'validate-config',
@@ -90,12 +90,12 @@ export const everywhere: readonly Flag[] = [
 
 export interface CommandLine {
   readonly command: Command
-  /** No command was named: the first one of the list is meant. */
+  /** No command was given: the first of the list is used. */
   readonly implied: boolean
   readonly args: Arguments
 }
 
-/** Reads the words after the program's name. A string is what is wrong with them. */
+/** Parses the words after the program's name. A string is an error message. */
 export function parseArguments(given: readonly string[], commands: readonly Command[]): CommandLine | string {
   const argv = given[0] === 'help' ? [...given.slice(1), '--help'] : given
   const named = commandWord(argv, commands)
@@ -141,7 +141,7 @@ export function parseArguments(given: readonly string[], commands: readonly Comm
   return { command, implied: named === undefined, args }
 }
 
-/** Where the command's name stands: the first word that is neither a flag nor a flag's value. */
+/** Index of the command's name: the first word that is neither a flag nor a flag's value. */
 function commandWord(argv: readonly string[], commands: readonly Command[]): number | undefined {
   const all = [...everywhere, ...commands.flatMap(({ flags }) => flags)]
   for (let i = 0; i < argv.length; i++) {
@@ -149,7 +149,7 @@ function commandWord(argv: readonly string[], commands: readonly Command[]): num
     if (!text.startsWith('-')) return i
     const [written = ''] = text.split('=', 1)
     const flag = all.find(each => isWritten(each, written))
-    // What follows a flag that nobody knows may be its value: the flag is what to complain of.
+    // The next word may be the value of this unknown flag: report the flag.
     if (!flag) return undefined
     if (flag.value !== undefined && !text.includes('=') && !argv[i + 1]?.startsWith('--')) i++
   }
@@ -229,7 +229,7 @@ export function exitCodeList(codes: NonNullable<Command['exits']>): string {
     .join('; ')
 }
 
-/** How the words of a command are written behind its flags. */
+/** The usage of a command's word, after its flags. */
 export function usageOf(word: Word | undefined): string {
   if (word === undefined) return ''
   return word.required ? ` ${word.name}` : ` [${word.name}]`
@@ -241,7 +241,7 @@ function flagLines(flags: readonly Flag[]): string[] {
   )
 }
 
-/** A term and its meaning, beside it for as long as 80 columns last. */
+/** A term and its meaning, side by side if 80 columns suffice. */
 function entry(term: string, meaning: string): string[] {
   const [first = '', ...rest] = wrapped(meaning, 77 - term.length)
   return [`  ${term} ${first}`, ...rest.map(line => ' '.repeat(term.length + 3) + line)]

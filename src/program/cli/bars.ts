@@ -1,10 +1,10 @@
-// Pictures of numbers in characters.
+// Charts made of characters.
 
 const eighths = '▁▂▃▄▅▆▇█'
 const ascii = '_.-=+*%#'
 const fillWidth = 10
 
-/** Values as a row of small bars, the newest at the right end; at most so many. */
+/** Values as a row of small bars, the newest on the right; at most `columns`. */
 export function barsOf(values: readonly (number | null)[], columns: number, unicode: boolean): string {
   const last = values.slice(-columns)
   const most = Math.max(0, ...last.map(value => value ?? 0))
@@ -18,7 +18,7 @@ export function barsOf(values: readonly (number | null)[], columns: number, unic
     .join('')
 }
 
-/** How full something is: `███░░░░░░░`. */
+/** A fill level: `███░░░░░░░`. */
 export function fillOf(share: number, unicode: boolean): string {
   const full = Math.ceil(Math.min(1, Math.max(0, share)) * fillWidth)
   return (unicode ? '█' : '#').repeat(full) + (unicode ? '░' : '.').repeat(fillWidth - full)

@@ -5,7 +5,7 @@ import { print } from './terminal.ts'
 
 const shells = ['bash', 'zsh', 'fish'] as const
 
-/** Of the commands that are listed, with this one among them. */
+/** Completion for the listed commands, including itself. */
 export const completionOf = (commands: () => readonly Command[]): Command => ({
   name: 'completion',
   summary: 'print a completion script for a shell',
@@ -27,7 +27,7 @@ export const completionOf = (commands: () => readonly Command[]): Command => ({
         ExitCode.usage,
       )
     }
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const scripts = await import('./completion/scripts.ts')
     print(scripts[shell](commands()))
     return ExitCode.ok

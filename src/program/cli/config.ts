@@ -36,7 +36,7 @@ export const config: Command = {
         '--example is a YAML file with comments: it cannot be printed as JSON',
         ExitCode.usage,
       )
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     switch (form) {
       case 'effective':
       case 'diff':

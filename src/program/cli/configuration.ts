@@ -3,7 +3,7 @@ import { ExitCode } from '../../foundation/lib/start-error.ts'
 import type { Arguments } from './arguments.ts'
 import { say, terminal } from './terminal.ts'
 
-/** Loads the configuration that the flags and the environment name; with `checkFiles` also looks at the files it names. */
+/** Loads the configuration named by flags and environment; with `checkFiles` also checks the files it names. */
 export function configurationOf(
   args: Arguments,
   path = args.value('config'),
@@ -18,12 +18,12 @@ export function configurationOf(
   })
 }
 
-/** The exit code where a configuration cannot be used. */
+/** The exit code for an invalid configuration. */
 export function exitOf({ denied }: LoadedConfig): ExitCode {
   return denied ? ExitCode.permission : ExitCode.usage
 }
 
-/** Tells on standard error what is wrong, and how much of it. */
+/** Prints the problems, and their number, to standard error. */
 export function sayProblems({ problems }: LoadedConfig): void {
   const { interactive, color } = terminal()
   say(formatProblems(problems, { terminal: interactive, color }))

@@ -37,7 +37,7 @@ export const convert: Command = {
   name: 'convert',
   summary: 'print an svc configuration converted from node_exporter, Prometheus or OBI',
   flags: [],
-  // Those of the exporter.
+  // The flags of the exporter.
   foreignFlags: true,
   exits,
   word: {
@@ -61,7 +61,7 @@ export const convert: Command = {
         ExitCode.usage,
       )
     }
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     return (await import('./convert/convert-from.ts')).convertFrom(source, rest)
   },
 }

@@ -20,7 +20,7 @@ export const diagnostics: Command = {
   async run(args) {
     const output = args.value('output')
     const force = args.has('force')
-    // Before anything is collected, which takes seconds.
+    // Before the collection, which takes seconds.
     if (output === undefined) checkStandardOutput(force)
     else checkFile(output, force)
     const { configurationOf } = await import('./configuration.ts')
@@ -35,7 +35,7 @@ export const diagnostics: Command = {
 }
 
 async function collect(loaded: LoadedConfig, url: string | undefined) {
-  // Loaded here, for an agent that runs needs none of it.
+  // Loaded on demand: the agent does not need it.
   const [
     { secretValues },
     { findAgent },
@@ -88,12 +88,12 @@ function checkFile(path: string, force: boolean): void {
   }
 }
 
-/** Nobody sees half of it, and nobody else reads it: written beside, then put in place. */
+/** Written beside, then moved into place: never visible half-written, and private. */
 function writeFile(path: string, archive: Buffer, force: boolean): void {
   const partial = `${path}.${process.pid}.partial`
   try {
     writeFileSync(partial, archive, { flag: 'wx', mode: 0o600, flush: true })
-    // A link fails where the name is taken by now.
+    // Fails if the name is taken by now.
     if (force) renameSync(partial, path)
     else linkSync(partial, path)
   } catch (error) {
@@ -103,7 +103,7 @@ function writeFile(path: string, archive: Buffer, force: boolean): void {
   }
 }
 
-/** Resolves when it is written. A reader that has gone is no failure of ours, a full disk is. */
+/** Resolves when all is written. A closed pipe is not an error, a full disk is. */
 function writeOut(archive: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(archive, error => {
@@ -113,7 +113,7 @@ function writeOut(archive: Buffer): Promise<void> {
   })
 }
 
-/** The system's resolver goes on for a while when no name server answers; nobody waits for it any more. */
+/** Ends although the system's resolver may still wait for a name server. */
 function endSoon(): void {
   setTimeout(() => process.exit(), 50).unref()
 }

@@ -18,13 +18,13 @@ export const doctor: Command = {
     [ExitCode.exporting]: 'a receiver does not accept data, and nothing else is missing or limited',
   },
   async run(args) {
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { examine, exitCodeFor, topics } = await import('../doctor/examine.ts')
     const { report } = await import('../doctor/report.ts')
     const { configurationOf } = await import('./configuration.ts')
     const { withProgress } = await import('./progress.ts')
     const { terminalJson } = await import('../../foundation/lib/terminal-text.ts')
-    // The system's resolver cannot be interrupted: it is told to wait for a name server less than its ten seconds.
+    // The system's resolver cannot be interrupted: shorten its wait of ten seconds for a name server.
     process.env.RES_OPTIONS ??= 'timeout:1 attempts:2'
     const topic = topicOf(args.words[0], topics)
     const diagnosis = await withProgress(

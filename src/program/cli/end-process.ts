@@ -1,10 +1,7 @@
 import type { ExitCode } from '../../foundation/lib/start-error.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 
-/**
- * Ends the process. `process.exit` would wait for the thread pool, and with it for a disk that hangs, for as long as
- * that does.
- */
+/** Ends the process at once. `process.exit` would wait for the thread pool, and so for a disk that hangs. */
 export function endProcess(code: ExitCode): never {
   const native = loadNative()
   if (!(native instanceof Unsupported)) native.endProcess(code)

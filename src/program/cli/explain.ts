@@ -19,7 +19,7 @@ export const explain: Command = {
         'no target given; pass a port, a pid, a service, a program, a container or a pod: svc explain 8080',
         ExitCode.usage,
       )
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { explainTarget } = await import('./explain/target.ts')
     return explainTarget(args, target)
   },

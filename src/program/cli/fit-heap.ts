@@ -1,12 +1,12 @@
 import { heapLimitMiB } from '../../foundation/lib/memory-room.ts'
 
 const flag = /^--max[-_]old[-_]space[-_]size=(\d+)$/
-/** Nearer than this, the process is not started again for it. */
+/** Relative difference below which the process is not started again. */
 const tolerance = 0.1
 
 /**
- * Arguments of the runtime with the heap limit that fits an agent of `bytes`, or undefined where it has that already,
- * or was started without `bin/svc`, by somebody who chose the flags.
+ * Arguments of the runtime with the heap limit for an agent of `bytes`; undefined if it is set already, or the runtime
+ * was started without `bin/svc`, with flags of its own.
  */
 export function fittedArguments(given: readonly string[], bytes: number): string[] | undefined {
   const at = given.findIndex(argument => flag.test(argument))
@@ -17,9 +17,9 @@ export function fittedArguments(given: readonly string[], bytes: number): string
 }
 
 /**
- * Starts this program again in its process (execve(2): same pid, same descriptors for input and output) where V8's
- * limit does not fit the memory that svc may take: V8 reads it once, before any configuration can be read. Runtimes
- * that cannot (before Node 22.15) keep what `bin/svc` gave.
+ * Executes this program again in its process (execve(2): same PID, same input and output) if V8's heap limit does not
+ * match the memory limit of svc: V8 reads it once, before any configuration can be read. Runtimes that cannot (before
+ * Node 22.15) keep the limit of `bin/svc`.
  */
 export function fitHeap(bytes: number): void {
   const fitted = fittedArguments(process.execArgv, bytes)

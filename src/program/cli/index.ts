@@ -17,7 +17,7 @@ import { ui } from './ui.ts'
 import { validate } from './validate.ts'
 import { version } from './version.ts'
 
-/** The first is meant where none is named. */
+/** The first is the default. */
 export const commands: readonly Command[] = [
   run,
   ui,

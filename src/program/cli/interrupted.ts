@@ -1,9 +1,9 @@
-/** Ends when a person has seen enough. */
+/** The user's request to stop. */
 export interface Interruption {
-  /** Aborted by ctrl-c, by SIGTERM, by SIGHUP, when nobody reads standard output any more, or by `abort`. */
+  /** Aborted by ctrl-c, SIGTERM, SIGHUP, a closed standard output, or `abort`. */
   readonly signal: AbortSignal
   abort(): void
-  /** Listens no longer. */
+  /** Removes the listeners. */
   stop(): void
 }
 

@@ -4,11 +4,11 @@ export interface Loss {
   readonly signal: string
   readonly reason: string
   readonly items: number
-  /** Somebody asked for it, or nobody was to receive it: no loss. */
+  /** Configured by the user, or without a receiver: not a loss. */
   readonly isIntended: boolean
 }
 
-/** What was dropped or refused since the start: what was lost stands first, then the most. */
+/** Dropped and rejected items since the start: losses first, then by number. */
 export function lossesOf({ signals }: Pick<PipelineLine, 'signals'>): readonly Loss[] {
   return signals
     .flatMap(({ signal, dropped, rejected }) => [
@@ -19,7 +19,7 @@ export function lossesOf({ signals }: Pick<PipelineLine, 'signals'>): readonly L
     .toSorted((a, b) => Number(a.isIntended) - Number(b.isIntended) || b.items - a.items)
 }
 
-/** What a reason means where that is no loss; empty where its name says it. */
+/** Explanation of a reason that is not a loss; empty if its name is clear. */
 export function meaningOf({ reason }: Loss): string {
   return reason === 'no_endpoint' ? ' (no exporter configured: set otlp.endpoint)' : ''
 }

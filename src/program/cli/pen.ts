@@ -1,6 +1,6 @@
-// Colours of what is printed.
+// Colours of printed text.
 
-/** How a piece of text looks. Never the only sign of anything: text says the same. */
+/** Style of a piece of text. Never the only indication: the text must suffice. */
 export type Look = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan' | 'inverse'
 
 const codes: Readonly<Record<Look, string>> = {
@@ -13,7 +13,7 @@ const codes: Readonly<Record<Look, string>> = {
   inverse: '7',
 }
 
-/** Writes text with a look, or without where there are no colours. */
+/** Writes text with a style, or plain without colours. */
 export type Pen = (text: string, look?: Look) => string
 
 export function penOf(color: boolean): Pen {

@@ -46,7 +46,7 @@ export const profile: Command = {
         '--json and --output exclude each other; -o FILE.json writes the same',
         ExitCode.usage,
       )
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { record } = await import('./profile/record.ts')
     return record(args, order, output)
   },
@@ -77,7 +77,7 @@ function orderOf(args: Arguments): ProfileOrder {
   }
 }
 
-/** A duration, or bare seconds. */
+/** A duration, or plain seconds. */
 function secondsOf(text: string): number {
   const seconds = /^\d+$/.test(text) ? Number(text) : (parseDuration(text) ?? Number.NaN) / 1000
   if (Number.isInteger(seconds) && seconds >= 1 && seconds <= 60) return seconds

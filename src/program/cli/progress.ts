@@ -1,23 +1,23 @@
 import { fitted } from '../../foundation/lib/terminal-text.ts'
 import { say, terminal } from './terminal.ts'
 
-/** From here on people wonder. */
+/** Delay before showing progress. */
 const patienceMs = 1000
 
 /**
- * Says on a terminal what takes long, on one line of standard error that is written anew each second and goes away.
- * `tell` gets the seconds that have passed. Returns what ends it.
+ * Shows progress of slow work on a terminal, on one line of standard error that is rewritten each second and finally
+ * erased. `text` gets the elapsed seconds. Returns a function that ends it.
  */
-export function startProgress(tell: (seconds: number) => string, afterMs = patienceMs): () => void {
+export function startProgress(text: (seconds: number) => string, afterMs = patienceMs): () => void {
   const { interactive } = terminal()
   if (!interactive || process.env.TERM === 'dumb') return () => undefined
   const began = performance.now()
   let isShown = false
   const show = () => {
     isShown = true
-    const text = tell(Math.floor((performance.now() - began) / 1000))
-    // A line that wraps could not be taken back.
-    say(`\r\x1b[K${fitted(text, (process.stderr.columns || 80) - 1)}`)
+    const line = text(Math.floor((performance.now() - began) / 1000))
+    // A wrapped line could not be erased.
+    say(`\r\x1b[K${fitted(line, (process.stderr.columns || 80) - 1)}`)
   }
   if (afterMs === 0) show()
   const timer = setInterval(show, patienceMs)
@@ -27,7 +27,7 @@ export function startProgress(tell: (seconds: number) => string, afterMs = patie
   }
 }
 
-/** Waits for something and says meanwhile that it goes on. */
+/** Awaits something and shows progress until then. */
 export async function withProgress<T>(what: string, work: Promise<T>): Promise<T> {
   const done = startProgress(seconds => `${what}, ${seconds} s`)
   try {

@@ -6,7 +6,7 @@ import { type Arguments, type Command, configFlag, jsonFlag } from './arguments.
 const actions = ['ls', 'verify', 'export', 'drop'] as const
 type Action = (typeof actions)[number]
 
-/** Flags that not every action knows. */
+/** Flags that only some actions have. */
 const flagsOf: Readonly<Record<string, readonly Action[]>> = {
   json: ['ls', 'verify'],
   to: ['export'],
@@ -45,7 +45,7 @@ export const queue: Command = {
   async run(args) {
     const action = actionOf(args.words[0])
     checkFlags(args, action)
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { placeOf } = await import('./queue/place.ts')
     const place = placeOf(args)
     switch (action) {
@@ -76,7 +76,7 @@ function actionOf(word: string | undefined): Action {
   )
 }
 
-/** A flag that an action would not look at is refused: `ls --before` would else seem to leave something out. */
+/** Rejects a flag that the action would ignore: `ls --before` would otherwise seem to filter. */
 function checkFlags(args: Arguments, action: Action): void {
   for (const [flag, users] of Object.entries(flagsOf))
     if (args.has(flag) && !users.includes(action))

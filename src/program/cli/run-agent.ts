@@ -19,20 +19,20 @@ import { endProcess } from './end-process.ts'
 import { fitHeap } from './fit-heap.ts'
 import { say, terminal } from './terminal.ts'
 
-/** Starts the agent. Rejects with a `StartError` where it refuses to. */
+/** Starts the agent. Rejects with a `StartError` if it refuses. */
 export type StartAgent = (options: StartOptions) => Promise<RunningAgent>
 
-/** What the end may take beyond the configured timeout before the process ends itself. */
+/** Time beyond the configured timeout after which the process ends itself. */
 const graceMs = 5000
-/** What a busy host may take to end a process. */
+/** Time that a busy host may need to end a process. */
 const spareMs = 5000
 
-/** When a process that was asked to end, and may take so long to deliver what is queued, has certainly ended. */
+/** Time after which a stopping process with this delivery timeout has certainly ended. */
 export function endMs(timeoutMs: number): number {
   return timeoutMs + graceMs + spareMs
 }
 
-/** Resolves when a signal ended the agent, with what it had delivered or counted, or when it refused to start. */
+/** Resolves after a signal ended the agent and its data was delivered or counted, or when it refused to start. */
 export async function runAgent(args: Arguments, start: StartAgent): Promise<ExitCode> {
   const loaded = configurationOf(args)
   if (loaded.problems.length > 0) {
@@ -50,7 +50,7 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   const service = new ServiceNotify(log)
   // A reload may change it.
   const timeoutMs = () => agent?.shutdownTimeoutMs ?? loaded.config.pipeline.operations.shutdown.timeout
-  // Before the start, which takes time: a signal then is obeyed when it is over, a second one at once.
+  // Before the start, which takes time: a first signal takes effect when it is complete, a second one at once.
   const ended = endOnSignals(timeoutMs, log, note)
   const answer = answerSignals(log, () => agent)
   raisePriority()
@@ -86,12 +86,12 @@ export async function runAgent(args: Arguments, start: StartAgent): Promise<Exit
   }
 }
 
-/** What the service manager shows of an agent, and by what it judges it: as /healthz does. */
+/** State for the service manager, by the same criteria as /healthz. */
 function stateOf({ banner, view }: RunningAgent): ServiceState {
   return { status: () => statusLine(banner()), stuck: () => view.health().reason }
 }
 
-/** `failed: profiles; limited: queue; runs: traces, logs`, what needs somebody first. What is off by choice is left out. */
+/** `failed: profiles; limited: queue; runs: traces, logs`, most urgent first. Disabled subsystems are omitted. */
 export function statusLine(lines: readonly BannerLine[]): string {
   const named = (state: BannerLine['state']) => [
     ...new Set(lines.filter(line => line.state === state).map(({ name }) => name)),
@@ -108,12 +108,12 @@ export function statusLine(lines: readonly BannerLine[]): string {
   return text.length > 0 ? `${text.join('; ')}${hint}` : 'nothing is enabled'
 }
 
-/** Shows as `svc` rather than `node` in ps and top, with the command line left as it is. */
+/** Appears as `svc` rather than `node` in ps and top; the command line is unchanged. */
 function nameProcess(): void {
   try {
     writeFileSync('/proc/self/comm', 'svc')
   } catch {
-    // Without /proc nobody asks for the name either.
+    // Without /proc the name is not visible either.
   }
 }
 
@@ -141,7 +141,7 @@ function logConfiguration({ config, origins, notes, warnings, file }: LoadedConf
 
 type Note = (cause: RunCause, detail?: string) => void
 
-/** An error that nobody caught leaves a state that nobody knows: say what it was, and leave the restart to the supervisor. */
+/** An uncaught error leaves an undefined state: report it, and leave the restart to the supervisor. */
 function endOnBugs(log: Logger, note: Note): void {
   const end = (error: unknown) => {
     note('bug', errorText(error))
@@ -159,7 +159,7 @@ function sayBug(error: unknown, log: Logger): void {
 }
 
 interface End {
-  /** Resolves with the name of the first signal that asks to end. */
+  /** Resolves with the name of the first signal to stop. */
   readonly signal: Promise<string>
   stop(): void
 }
@@ -198,7 +198,7 @@ function endOnSignals(timeoutMs: () => number, log: Logger, note: Note): End {
 
 /**
  * SIGUSR1 writes the status document to the log, whatever its level, SIGHUP reloads the configuration. Listening also
- * keeps Node from opening its debugger on the one, and the kernel from ending the process on the other.
+ * keeps Node from opening its debugger on the first, and the kernel from ending the process on the second.
  */
 function answerSignals(log: Logger, running: () => RunningAgent | undefined): { stop(): void } {
   const status = () => log.answer('status', { status: running()?.view.status() ?? 'starting' })
@@ -217,14 +217,14 @@ function answerSignals(log: Logger, running: () => RunningAgent | undefined): { 
   }
 }
 
-/** Says what works, what does not and why, and where to look: as a picture to a person, as records to a log. */
+/** Shows what works, what does not and why, and where to look: formatted on a terminal, as records in a log. */
 function introduce({ file }: LoadedConfig, agent: RunningAgent, log: Logger): void {
   const { interactive, color } = terminal()
   const lines = agent.banner()
   const links = agent.links()
   if (interactive) {
     const title = `svc ${build().version}, ${process.platform} ${release()} ${process.arch}, ${file ?? 'no configuration file, using defaults'}`
-    // The link opens the page to whoever has it: it goes to the terminal, and never through the log.
+    // The link gives access to the page: print it to the terminal, never to the log.
     const link = agent.pageLink()
     const shown = links.map(each =>
       each.what === 'page' && link !== undefined ? { ...each, url: link } : each,

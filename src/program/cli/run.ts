@@ -14,7 +14,7 @@ export const run: Command = {
   },
   run: async args => {
     const { runAgent } = await import('./run-agent.ts')
-    // A start that failed half way may have left something open, which must not keep the process.
+    // A failed start may have left something open that would keep the process alive.
     endProcess(await runAgent(args, async options => (await import('../agent.ts')).startAgent(options)))
   },
 }

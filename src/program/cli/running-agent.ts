@@ -1,4 +1,4 @@
-// What commands ask of the agent that runs, and what they say where it does not answer.
+// Queries of commands to the running agent, and their errors if it does not answer.
 
 import { formatProblems } from '../../config/index.ts'
 import { ExitCode, StartError } from '../../foundation/lib/start-error.ts'
@@ -17,14 +17,14 @@ import { configurationOf } from './configuration.ts'
 import { withProgress } from './progress.ts'
 import { say } from './terminal.ts'
 
-/** Of documents: a trace of all spans of the window is larger than any other. */
+/** Limit for documents: the largest is a trace of all spans of the window. */
 const mostBytes = 64 << 20
 const patienceMs = 15_000
 
-/** The agent of this host, or at `--url`. Throws a `StartError` that tells every way that was tried; `what` cannot be done. */
+/** The agent of this host, or at `--url`. Throws a `StartError` that lists every attempt, after "cannot `what`". */
 export async function runningAgent(args: Arguments, what: string): Promise<AgentClient> {
   const { client, tried } = await lookForAgent(args)
-  // Where the agent is to be asked was taken from it.
+  // The address came from this configuration.
   const [problem] = configurationOf(args).problems
   if (problem !== undefined && args.value('url') === undefined)
     say(`${formatProblems([problem], { terminal: false, color: false })}Defaults are used instead.\n`)
@@ -35,12 +35,12 @@ export async function runningAgent(args: Arguments, what: string): Promise<Agent
   )
 }
 
-/** The exit code where none of the ways leads to an agent. */
+/** The exit code if no attempt reached an agent. */
 export function noAgent(tried: readonly Attempt[]): ExitCode {
   return tried.some(({ denied }) => denied) ? ExitCode.permission : ExitCode.general
 }
 
-/** The same without a complaint. */
+/** The same without an error message. */
 export function lookForAgent(args: Arguments) {
   const settings = configurationOf(args).config.self_telemetry
   return withProgress(
@@ -49,7 +49,7 @@ export function lookForAgent(args: Arguments) {
   )
 }
 
-/** A document. Throws a `StartError`: `what` cannot be done, and why. */
+/** A document. Throws a `StartError`: "cannot `what`", and why. */
 export async function documentOf<T>(
   client: AgentClient,
   path: string,
@@ -59,7 +59,7 @@ export async function documentOf<T>(
   return readAs<T>(await answerOf(client, path, what, timeoutMs), path, what)
 }
 
-/** The same of a document whose answer may be another status, too. */
+/** The same for a document that may come with another status. */
 export async function answerOf(
   client: AgentClient,
   path: string,
@@ -73,14 +73,14 @@ export async function answerOf(
   }
 }
 
-/** What an answer holds. Throws where it is a refusal, or no JSON. */
+/** The parsed answer. Throws if it is a refusal, or not JSON. */
 export function readAs<T>({ status, body, cut }: AgentAnswer, path: string, what: string, fine = [200]): T {
   if (!fine.includes(status)) throw refusal(path, what, status, body)
   if (cut) throw new StartError(`cannot ${what}: the answer is over 64 MiB`, ExitCode.general)
   return parsed<T>(body.toString(), what)
 }
 
-/** Reads lines of JSON for as long as they come, or until `signal` is aborted. Throws as `documentOf` does. */
+/** Reads lines of JSON until the end, or until `signal` is aborted. Throws as `documentOf` does. */
 export async function followLines(
   client: AgentClient,
   path: string,
@@ -97,7 +97,7 @@ export async function followLines(
   if (followed.status !== 200) throw refusal(path, what, followed.status, followed.body)
 }
 
-/** A line as the document that it should be. Throws where it is no JSON: a URL may be anybody's. */
+/** Parses a line as the expected document. Throws if it is not JSON: the URL may be another server's. */
 export function parsed<T>(line: string, what: string): T {
   try {
     return JSON.parse(line) as T
@@ -115,7 +115,7 @@ function notAnswered({ address }: AgentClient, what: string, error: unknown): St
   return new StartError(`cannot ${what} at ${address}: ${why}`, ExitCode.general, error)
 }
 
-/** What the agent said instead of a document, for a person. */
+/** The agent's refusal, for display. */
 function refusal(path: string, what: string, status: number, body: Buffer): StartError {
   const said = messageOf(body)
   if (status === 404 && said !== '' && path.startsWith('/ui/api/'))
@@ -128,7 +128,7 @@ function refusal(path: string, what: string, status: number, body: Buffer): Star
   return new StartError(`cannot ${what}: ${terminalText(message, true)}${tokenHint(status, body)}`, code)
 }
 
-/** Hint for an answer that lacks a token; empty for others, and where the agent gave one. */
+/** Hint for an answer that lacks a token; empty for others, and if the agent gave one. */
 export function tokenHint(status: number, body: Buffer): string {
   if (status !== 401 || isForOthers({ status, body })) return ''
   return process.env.SVC_TOKEN
@@ -141,6 +141,6 @@ function messageOf(body: Buffer): string {
     const { message } = JSON.parse(body.toString()) as { message?: unknown }
     return typeof message === 'string' ? message : ''
   } catch {
-    return '' // no agent of ours: its status is all there is to tell
+    return '' // not an answer of an agent: report the status
   }
 }

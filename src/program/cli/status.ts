@@ -7,7 +7,7 @@ export const status: Command = {
   flags: [jsonFlag, configFlag, urlFlag],
   exits: { [ExitCode.general]: 'the agent is not ready, or no agent answers' },
   async run(args) {
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { agentStatus } = await import('./status/agent-status.ts')
     return agentStatus(args)
   },

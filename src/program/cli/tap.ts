@@ -27,7 +27,7 @@ export const tap: Command = {
   word: { name: 'SIGNAL', summary: `one of ${signals.join(', ')}`, choices: signals, required: true },
   async run(args) {
     const order = orderOf(args)
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { runningAgent } = await import('./running-agent.ts')
     const { tapItems } = await import('./tap/items.ts')
     return tapItems(await runningAgent(args, `tap ${order.signal}`), order)

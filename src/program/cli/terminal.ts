@@ -1,36 +1,36 @@
-// Standard output is for data, standard error for talk.
+// Standard output is for data, standard error for messages.
 
 import type { WriteStream } from 'node:tty'
 
 export interface Terminal {
-  /** A person reads standard error. */
+  /** Standard error is a terminal. */
   readonly interactive: boolean
   readonly color: boolean
 }
 
-/** What standard error is. Colours follow NO_COLOR (no-color.org) and TERM=dumb. */
+/** Properties of standard error. Colours follow NO_COLOR (no-color.org) and TERM=dumb. */
 export function terminal(env: NodeJS.ProcessEnv = process.env): Terminal {
   const interactive = (process.stderr as Partial<WriteStream>).isTTY === true
   return { interactive, color: interactive && colourAllowed(env) }
 }
 
-/** Whether what goes to standard output may carry colours. */
+/** Whether standard output may have colours. */
 export function outputColor(env: NodeJS.ProcessEnv = process.env): boolean {
   return (process.stdout as Partial<WriteStream>).isTTY === true && colourAllowed(env)
 }
 
-/** What standard output is, for a command that lays its text out. */
+/** Properties of standard output, for a command that formats its text. */
 export interface Output {
-  /** A person reads it. */
+  /** It is a terminal. */
   readonly interactive: boolean
   readonly color: boolean
-  /** It may carry more than ASCII. */
+  /** It accepts more than ASCII. */
   readonly unicode: boolean
   readonly columns: number
   readonly rows: number
 }
 
-/** Plain ASCII in 100 columns where it is no terminal; ASCII, too, where the locale is not UTF-8. */
+/** Plain ASCII in 100 columns if it is not a terminal; also ASCII if the locale is not UTF-8. */
 export function output(env: NodeJS.ProcessEnv = process.env): Output {
   const { isTTY = false, columns = 0, rows = 0 } = process.stdout as Partial<WriteStream>
   return {
@@ -42,12 +42,12 @@ export function output(env: NodeJS.ProcessEnv = process.env): Output {
   }
 }
 
-/** The first of them that is set decides (locale(7)). */
+/** The first variable that is set decides (locale(7)). */
 function isUtf8({ LC_ALL, LC_CTYPE, LANG }: NodeJS.ProcessEnv): boolean {
   return /utf-?8/i.test(LC_ALL || LC_CTYPE || LANG || '')
 }
 
-/** Columns of what reads standard output; 100 where it is no terminal, and at most. */
+/** Width of standard output; 100 if it is not a terminal, and at most. */
 export function outputColumns(): number {
   const { columns = 0 } = process.stdout as Partial<WriteStream>
   return columns > 0 ? Math.min(Math.max(columns, 60), 100) : 100
@@ -62,8 +62,8 @@ export function print(text: string): void {
 }
 
 /**
- * Resolves when standard output has taken the text, so that a slow reader costs no memory. False: there is no reader
- * any longer.
+ * Resolves when standard output has accepted the text, so that a slow reader costs no memory. False: the reader has
+ * gone.
  */
 export function written(text: string): Promise<boolean> {
   return new Promise(resolve => process.stdout.write(text, error => resolve(!error)))
@@ -73,7 +73,7 @@ export function say(text: string): void {
   process.stderr.write(text)
 }
 
-/** A reader that has gone (`svc doctor | head -1`, a log pipe that ended) is no failure of ours. */
+/** A closed pipe (`svc doctor | head -1`, a log pipe that ended) is not an error. */
 export function ignoreBrokenPipes(): void {
   for (const stream of [process.stdout, process.stderr]) stream.on('error', () => undefined)
 }

@@ -11,7 +11,7 @@ export const top: Command = {
     urlFlag,
   ],
   async run(args) {
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const [{ runningAgent }, { output }] = await Promise.all([
       import('./running-agent.ts'),
       import('./terminal.ts'),

@@ -9,7 +9,7 @@ export const ui: Command = {
   summary: 'print a link that opens the live page in a browser',
   flags: [jsonFlag, configFlag, urlFlag],
   run: async args => {
-    // Loaded here, for an agent that runs needs none of it.
+    // Loaded on demand: the agent does not need it.
     const { documentOf, runningAgent } = await import('./running-agent.ts')
     const { terminalText } = await import('../../foundation/lib/terminal-text.ts')
     const client = await runningAgent(args, what)

@@ -6,8 +6,8 @@ import { configurationOf, exitOf, sayProblems } from './configuration.ts'
 import { print } from './terminal.ts'
 
 /**
- * Checks one file with the environment applied, as a start would read it, and looks at the files that it names unless
- * `--no-files` says that they are another host's.
+ * Checks one file with the environment applied, as a start would read it, and the files that it names unless
+ * `--no-files` says that those are on another host.
  */
 export function validateFile(args: Arguments, path: string | undefined): ExitCode {
   const loaded = configurationOf(args, path, !args.has('no-files'))
@@ -23,7 +23,7 @@ export function validateFile(args: Arguments, path: string | undefined): ExitCod
   return ExitCode.ok
 }
 
-/** The same for programs, an editor's or those of a review. */
+/** The same for programs, such as editors or CI. */
 function documentOf({ file, problems, warnings, config, origins }: LoadedConfig) {
   return {
     file,
@@ -44,7 +44,7 @@ function documentOf({ file, problems, warnings, config, origins }: LoadedConfig)
 
 function summary(loaded: LoadedConfig): string {
   const { config, origins, file } = loaded
-  // One setting may stand behind several keys.
+  // Several keys may have the same setting.
   const settings = new Set<string>()
   const variables = new Set<string>()
   for (const { source, name, line, column } of origins.values()) {

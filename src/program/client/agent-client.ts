@@ -1,4 +1,4 @@
-// How commands of this host reach the agent that runs: its admin socket first, which asks for no token, else its URL.
+// How commands of this host reach the running agent: its admin socket first, which needs no token, then its URL.
 
 import { X509Certificate } from 'node:crypto'
 import { lstatSync, readFileSync, statSync } from 'node:fs'
@@ -19,24 +19,24 @@ import { terminalText } from '../../foundation/lib/terminal-text.ts'
 export interface AgentAnswer {
   readonly status: number
   readonly body: Buffer
-  /** The answer went on beyond the bound. */
+  /** The answer exceeded the limit. */
   readonly cut: boolean
 }
 
 export interface Bounds {
-  /** Time for the whole answer. */
+  /** Time limit for the whole answer. */
   readonly timeoutMs: number
-  /** Bytes that are read of it. */
+  /** Bytes to read at most. */
   readonly mostBytes: number
 }
 
-/** Takes a line. No more is read until it is done with it. */
+/** Receives a line. Reading continues when it is done. */
 export type OnLine = (line: string) => void | Promise<void>
 
-/** How an answer that goes on ended. */
+/** How a followed answer ended. */
 export interface Followed {
   readonly status: number
-  /** The first bytes of an answer that is no good, as its status says; else empty. */
+  /** The first bytes of an error answer; otherwise empty. */
   readonly body: Buffer
 }
 
@@ -44,46 +44,47 @@ export interface Followed {
 export interface AgentClient {
   /** `unix:/run/svc/svc.sock` or a URL. */
   readonly address: string
-  /** Port of this host on which it should listen; undefined where it has none, or a URL was given. */
+  /** Port of this host on which it should listen; undefined if it has none, or a URL was given. */
   readonly port?: number
-  /** Asks for a page. Rejects with an `Error` in words when no answer comes. */
+  /** Requests a page. Rejects with a readable `Error` if no answer comes. */
   get(path: string, bounds: Bounds): Promise<AgentAnswer>
   /**
-   * Reads an answer that goes on, line by line. Resolves when the agent has ended it, has gone, or `signal` was aborted;
-   * rejects with an `Error` in words when no answer begins, and with what `onLine` threw. Lines over 8 MiB are passed over.
+   * Reads a followed answer line by line. Resolves when the agent has ended it, has gone, or `signal` was aborted;
+   * rejects with a readable `Error` if no answer begins, and with errors of `onLine`. Lines over 8 MiB are skipped.
    */
   follow(path: string, onLine: OnLine, signal: AbortSignal): Promise<Followed>
 }
 
-/** A way that led to no agent. */
+/** A failed attempt. */
 export interface Attempt {
   readonly address: string
   readonly why: string
-  /** This user may not go it. */
+  /** Access denied to this user. */
   readonly denied?: boolean
 }
 
 export interface FoundAgent {
   /** Undefined: no agent answers. */
   readonly client: AgentClient | undefined
-  /** What was tried before, or in vain. */
+  /** Failed attempts. */
   readonly tried: readonly Attempt[]
 }
 
 export interface FindOptions {
-  /** Of the configuration that the agent is expected to have. */
+  /** From the configuration that the agent is expected to have. */
   readonly settings: Config['self_telemetry']
   /** `--url`: only this is tried. */
   readonly url?: string | undefined
-  /** `SVC_TOKEN` and `SVC_URL` count. */
+  /** Uses `SVC_TOKEN` and `SVC_URL`. */
   readonly env: Readonly<Record<string, string | undefined>>
-  /** For each attempt. */
+  /** Time limit of each attempt. */
   readonly timeoutMs?: number
 }
 
 /**
- * Finds the agent. Without a URL the configured token is used where SVC_TOKEN is not set, over plain text only to
- * processes of root and of this user; to a URL that was given only SVC_TOKEN is sent, for it may be anybody's. Throws a `StartError` when the URL is none.
+ * Finds the agent. Without a URL, the configured token is used unless SVC_TOKEN is set, over plain text only to
+ * processes of root and of this user; a given URL gets only SVC_TOKEN, because it may be another server's. Throws a
+ * `StartError` for an invalid URL.
  */
 export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOptions): Promise<FoundAgent> {
   const given = url ?? (env.SVC_URL || undefined)
@@ -95,7 +96,7 @@ export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOp
       continue
     }
     try {
-      // Any answer will do: an agent that is unwell is the one to ask.
+      // Any status counts: an unhealthy agent is the one to query.
       await ask(way, '/healthz', { timeoutMs, mostBytes: 4096 })
       const { address, port } = way
       const get = (path: string, bounds: Bounds) => ask(way, path, bounds)
@@ -103,7 +104,7 @@ export async function findAgent({ settings, url, env, timeoutMs = 3000 }: FindOp
         followed(way, path, onLine, signal)
       return { client: { address, get, follow, ...(port !== undefined && { port }) }, tried }
     } catch (error) {
-      // Its causes say the same in the system's words.
+      // Its causes repeat the same as system errors.
       const why = error instanceof Error ? error.message : String(error)
       tried.push({ address: way.address, why, denied: exitCodeOf(error) === ExitCode.permission })
     }
@@ -117,7 +118,7 @@ interface Way {
   readonly host: string
   readonly path: string
   readonly token: string | undefined
-  /** What to know when the connection breaks; '' for nothing. */
+  /** Hint if the connection breaks; '' for none. */
   readonly hint: string
   open(timeoutMs: number): Promise<Socket>
 }
@@ -145,7 +146,7 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
   const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
   const own = auth.enabled ? [auth.bearer_token, ...auth.bearer_tokens].find(each => each !== '') : undefined
   const address = `${tls.enabled ? 'https' : 'http'}://${hostPort(local, port)}`
-  // Without TLS nothing proves that it is the agent, and while that is down anybody of this host may listen there.
+  // Without TLS the server is not authenticated, and while the agent is down any user of this host may listen there.
   const stranger = own !== undefined && !token && !tls.enabled ? strangerAt(port, local) : ''
   if (stranger !== '')
     return [
@@ -156,8 +157,8 @@ function waysOf(settings: Config['self_telemetry'], token: string | undefined): 
 }
 
 /**
- * Who listens on a port of an address of this host, if a user who is neither root nor this one is seen to have made the
- * socket, or to hold it; else ''. Whoever runs a program of root's lets it hold a socket of theirs.
+ * The user who listens on a port of an address of this host, if the socket was visibly created or is held by a user
+ * other than root and this one; otherwise ''. A user can make a program of root hold the user's socket.
  */
 export function strangerAt(port: number, host: string): string {
   const holder = portHolder(port)
@@ -169,8 +170,8 @@ export function strangerAt(port: number, host: string): string {
 }
 
 /**
- * Whose socket this is, if a user who is neither root nor this one could have put it there; else ''. A directory that root
- * gave to a user, as that of the package to svc's, is that user's.
+ * The owner of this socket, if a user other than root and this one could have created it; otherwise ''. A directory
+ * that root gave to a user, as the package does to svc's, belongs to that user.
  */
 export function strangerAtSocket(path: string): string {
   const directory = dirname(resolve(path))
@@ -182,21 +183,21 @@ export function strangerAtSocket(path: string): string {
       const above = statSync(directory)
       if (above.uid === uid && (above.mode & 0o022) === 0) return ''
     } catch {
-      // In a directory that is open to others anybody can have made it.
+      // Any user can have created it in a shared directory.
     }
     return `a process of user ${uid}`
   } catch {
-    return '' // it has gone: nobody answers there any more
+    return '' // gone: no server answers there any more
   }
 }
 
-/** From /proc/PID/status: unlike the owner of /proc/PID, no process can change what that says. */
+/** From /proc/PID/status: unlike the owner of /proc/PID, no process can change it. */
 function effectiveUser(pid: number): number | undefined {
   try {
     const user = /^Uid:\s*\d+\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/status`, 'latin1'))?.[1]
     return user === undefined ? undefined : Number(user)
   } catch {
-    return undefined // it has ended, and listens no more
+    return undefined // ended, so it no longer listens
   }
 }
 
@@ -215,7 +216,7 @@ function wayTo(text: string, { tls }: Config['self_telemetry'], token: string | 
     host: url.host,
     path: url.pathname.replace(/\/+$/, ''),
     token: token || undefined,
-    // A server asks for it in the handshake, and says that it was not given when that is over.
+    // A server requests it in the handshake, and reports a missing one only afterwards.
     hint: secure && tls.client_ca_file !== '' ? clientCertificate : '',
     open: timeoutMs =>
       secure
@@ -228,8 +229,8 @@ const clientCertificate =
   ' (clients need a certificate: self_telemetry.tls.client_ca_file; use the admin socket)'
 
 /**
- * Trusts what the system trusts, and besides the very certificate that the configuration names: that one proves by its
- * key that it is the agent, whatever name or authority it carries.
+ * Trusts the system's authorities, and the exact certificate of the configuration: its key proves that the server is
+ * the agent, whatever its name or issuer.
  */
 async function openTls(
   host: string,
@@ -238,7 +239,7 @@ async function openTls(
   timeoutMs: number,
 ): Promise<Socket> {
   const servername = isIP(host) === 0 ? { servername: host } : {}
-  // Judged below, before a byte of ours is sent.
+  // Verified below, before any byte is sent.
   const tls = connectTls({ host, port, ...servername, rejectUnauthorized: false })
   const socket = await connected(tls, 'secureConnect', timeoutMs)
   const own = tls.getPeerX509Certificate()?.fingerprint512 === fingerprintOf(ownCertificate)
@@ -254,7 +255,7 @@ function fingerprintOf(file: string): string {
   try {
     return new X509Certificate(readFileSync(file)).fingerprint512
   } catch {
-    return '' // none is configured, or this user may not read it: then only what the system trusts is
+    return '' // none configured, or not readable by this user: only the system's authorities count
   }
 }
 
@@ -307,7 +308,7 @@ function requestOn(socket: Socket, { host, path: base, token }: Way, path: strin
 
 const mostLineBytes = 8 << 20
 const mostErrorBytes = 64 << 10
-/** For the head of an answer that goes on: the agent may have to gather what there is first. */
+/** For the head of a followed answer: the agent may have to collect data first. */
 const firstAnswerMs = 15_000
 
 async function followed(way: Way, path: string, onLine: OnLine, signal: AbortSignal): Promise<Followed> {
@@ -339,12 +340,12 @@ async function followed(way: Way, path: string, onLine: OnLine, signal: AbortSig
   }
 }
 
-/** The pieces of an answer. A connection that breaks ends them: the agent has gone. */
+/** The chunks of an answer. A broken connection ends them: the agent has gone. */
 async function* unbroken(response: IncomingMessage): AsyncGenerator<Buffer> {
   try {
     for await (const chunk of response) yield chunk as Buffer
   } catch {
-    // What came before is whole lines, and is all there is.
+    // Complete lines so far are the result.
   }
 }
 
@@ -374,13 +375,13 @@ function causeOf(error: NodeJS.ErrnoException): string {
   }
 }
 
-/** `ADDRESS: why` of all ways that led to no agent. */
+/** `ADDRESS: why` for all failed attempts. */
 export function waysText(tried: readonly Attempt[]): string {
-  // What listens at a port may be called anything.
+  // The name of a listening process is foreign text.
   return terminalText(tried.map(({ address, why }) => `${address}: ${why}`).join('; '), true)
 }
 
-/** Whether the agent has no token, and answers this only to others; it said then what can be done. */
+/** Whether an agent without tokens denied this client; its answer has the hint. */
 export function isForOthers({ status, body }: Pick<AgentAnswer, 'status' | 'body'>): boolean {
   return status === 401 && body.includes('"hint"')
 }

@@ -1,4 +1,4 @@
-// What the agent that runs says of itself, before anything is tried.
+// Queries the running agent before anything is tested here.
 
 import { type LoadedConfig, loadConfig, redacted } from '../../config/index.ts'
 import type { State } from '../../kernel/need.ts'
@@ -15,32 +15,32 @@ import {
 } from '../client/agent-client.ts'
 import type { Check, Examined } from './check.ts'
 
-/** What an agent was asked for, and told. */
+/** The answers of an agent. */
 export interface AgentFindings {
-  /** Where it answers; '' where none does. */
+  /** Its address; '' if none answers. */
   readonly address: string
-  /** Why it told nothing, or not all; '' where it did. */
+  /** Why answers are missing; '' if none are. */
   readonly why: string
   readonly status: StatusDocument | undefined
-  /** Its configuration that is in effect, without secrets and origins; where the file says the same, that of the file. */
+  /** Its effective configuration, without secrets and origins; that of the file if both are equal. */
   readonly loaded: LoadedConfig | undefined
-  /** What it found by its own tries, by the names of checks; undefined where it told of none. */
+  /** Results of its own tests, by check; undefined if there are none. */
   readonly tries: ReadonlyMap<string, readonly Examined[]> | undefined
 }
 
 const statusBounds = { timeoutMs: 5000, mostBytes: 1 << 20 }
 const configBounds = statusBounds
-/** Each of its tries ends within 9 s, and they run beside each other. */
+/** Each of its tests ends within 9 s, and they run concurrently. */
 const triesBounds = { timeoutMs: 15_000, mostBytes: 4 << 20 }
-/** Characters of what it found; it may be anybody's. */
+/** Longest text to accept; it may be another server's. */
 const longest = 2000
 const mostOutcomes = 1000
 
 /**
- * Asks the agent of this host, which is looked for as `svc status` does. Never rejects, and takes 25 s at most. What a
- * process of another user says counts for nothing: what a configuration names is opened and asked by whoever runs this.
+ * Queries the agent of this host, found like in `svc status`. Never rejects, and takes 25 s at most. Ignores processes
+ * of other users: the paths and addresses of a configuration are opened by the user who runs this.
  *
- * @param isWhole false asks for the status alone
+ * @param isWhole false queries only the status
  */
 export async function askAgent(
   loaded: LoadedConfig,
@@ -77,7 +77,7 @@ function strangerOf({ address, port }: AgentClient): string {
 }
 
 interface Answer<T> {
-  /** Undefined where it told none. */
+  /** Undefined: no answer. */
   readonly value: T | undefined
   readonly why: string
 }
@@ -102,13 +102,13 @@ async function asked<T>(
       ? { value: read(document), why: '' }
       : failed('is not a JSON object')
   } catch (error) {
-    // What is nested without an end can be parsed, and not be written.
+    // Endless nesting can be parsed, but not be written.
     if (error instanceof RangeError) return failed('is not a JSON object')
     return failed(error instanceof SyntaxError ? 'is not JSON' : (error as Error).message)
   }
 }
 
-/** As the agent shows it, with the defaults where it is none. What somebody set and what not is not told. */
+/** The agent's configuration, with defaults for missing keys. Which keys are set is unknown. */
 function configurationIn(document: object, name: string, ofFile: LoadedConfig): LoadedConfig {
   const text = JSON.stringify(document)
   if (text === JSON.stringify(redacted(ofFile.config, ofFile.origins))) return ofFile
@@ -122,7 +122,7 @@ function configurationIn(document: object, name: string, ofFile: LoadedConfig): 
 
 const states: ReadonlySet<string> = new Set<State>(['ok', 'limited', 'missing', 'note'])
 
-/** Without what it did not try, or what no check here is called: that is tried here. */
+/** Omits what it did not test, and unknown checks: those are tested here. */
 function triesIn(document: object, table: readonly Check[]): Map<string, Examined[]> {
   const tries = new Map<string, Examined[]>()
   const untried = new Set<string>()
@@ -136,7 +136,7 @@ function triesIn(document: object, table: readonly Check[]): Map<string, Examine
     else before.push(outcome)
   }
   for (const name of untried) tries.delete(name)
-  // Of these it told that there is nothing to try.
+  // Checks for which it reported that there is nothing to test.
   for (const { name, reads } of table)
     if (reads === 'secrets' && !tries.has(name) && !untried.has(name)) tries.set(name, [])
   return tries
@@ -162,7 +162,7 @@ function outcomeIn(
   }
 }
 
-/** What it could not start, or does less of than asked. */
+/** Subsystems that it could not start, or that work only in part. */
 export function degradedIn({ status }: AgentFindings): Degradation[] {
   const degraded: unknown = status?.degraded
   if (!Array.isArray(degraded)) return []

@@ -15,7 +15,7 @@ export const capture = check({
   try: ({ loaded: { config } }) => {
     const { backend: wanted, network } = config.agent.ebpf
     const tried = backends.filter(({ name }) => wanted === 'auto' || name === wanted)
-    // The one that the agent takes.
+    // The one that the agent uses.
     const backend = tried.find(({ needs }) => firstMissing(needs) === undefined) ?? tried[0]
     const file = backend?.objectFor(network.capture_bytes)
     return backend === undefined || file === undefined ? [] : [tryBackend(backend.name, file)]

@@ -3,37 +3,39 @@ import type { ExitCode } from '../../foundation/lib/start-error.ts'
 import type { Declaration, Finding, Outcome } from '../../kernel/need.ts'
 import type { StatusDocument } from '../../view/api/types.ts'
 
-/** What a check is tried with. */
+/** Input of a check. */
 export interface Circumstances {
   readonly loaded: LoadedConfig
-  /** Of the agent that runs; undefined where none tells it. */
+  /** Of the running agent; undefined if unavailable. */
   readonly status?: StatusDocument | undefined
-  /** Bound on each try that waits for another machine, in milliseconds. */
+  /** Time limit of each test that waits for another machine, in milliseconds. */
   readonly timeoutMs: number
 }
 
-/** A row of the table whose try depends on the configuration, or waits. It may find several things, or nothing to try. */
+/**
+ * A row of the table whose test depends on the configuration, or waits. It may have several findings, or nothing to
+ * test.
+ */
 export interface Check<F extends string = string> extends Declaration<F> {
   /**
-   * `secrets`: its try reads or sends what the configuration keeps secret. The agent tells no secret, and a command of
-   * root must not send one wherever a configuration says that somebody else told: it is tried by the agent, or with a
-   * file. `file`: it judges the file that a start would read,
-   * whatever runs.
+   * `secrets`: its test reads or sends secrets of the configuration. The agent does not report secrets, and a command
+   * of root must not send one to an address that another user configured: it is tested by the agent, or with a file.
+   * `file`: it judges the file that a start would read, whatever is running.
    */
   readonly reads?: 'secrets' | 'file'
-  /** Exit code where nothing but this is missing or limited. */
+  /** Exit code if only this is missing or limited. */
   readonly exit?: ExitCode
   readonly try: (circumstances: Circumstances) => readonly Finding<F>[] | Promise<readonly Finding<F>[]>
 }
 
-/** Holds the faults that `try` answers to those that are declared. */
+/** Restricts the faults of `try` to the declared ones. */
 export function check<F extends string>(row: Check<F>): Check<F> {
   return row
 }
 
-/** What came of a check. */
+/** The result of a check. */
 export interface Examined extends Outcome {
   readonly name: string
-  /** Who tried it, where an agent was asked: that agent, or this process. */
+  /** Where it was tested, if an agent was queried: by that agent, or by this process. */
   readonly by?: 'agent' | 'here'
 }

@@ -51,7 +51,7 @@ export const settings = check({
   },
 })
 
-/** Keys of one branch put together: `a.{b, c}`. */
+/** Merges keys of one branch: `a.{b, c}`. */
 function grouped(keys: readonly string[]): string[] {
   const branches = new Map<string, string[]>()
   for (const key of keys) {

@@ -2,7 +2,7 @@ import { accessSync, constants, statSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { errorText } from '../../foundation/lib/logger.ts'
 
-/** Whether a directory can be written, or made where it is not there: by the nearest one that is. Makes nothing. */
+/** Whether a directory is writable, or can be created, judged by its nearest existing ancestor. Creates nothing. */
 export function nearestWritable(
   directory: string,
 ): { readonly existing: string } | { readonly refused: string } {
@@ -17,7 +17,7 @@ export function nearestWritable(
   }
 }
 
-/** The directory, or the nearest above it that is there. */
+/** The directory, or its nearest existing ancestor. */
 function nearest(directory: string): string {
   let at = directory
   while (statSync(at, { throwIfNoEntry: false }) === undefined && dirname(at) !== at) at = dirname(at)

@@ -6,7 +6,7 @@ import type { Finding } from '../../kernel/need.ts'
 import { ContainerRuntimes } from '../agent/container-runtimes.ts'
 import { check } from './check.ts'
 
-/** What is found is not kept. */
+/** Discards what is found. */
 const nobody: EntitySink = {
   container: () => undefined,
   containerGone: () => undefined,
@@ -16,7 +16,7 @@ const nobody: EntitySink = {
   cluster: () => undefined,
 }
 const lookMs = 20
-/** What goes with the pods is refused a moment after they are listed. */
+/** Follow-up requests are rejected a moment after the pods are listed. */
 const afterwardsMs = 300
 
 export const containerRuntime = check({
@@ -55,13 +55,13 @@ export const containerRuntime = check({
       const asked = [runtimes.docker, runtimes.containerd].filter(source => source !== undefined)
       await Promise.all(asked.map(source => settled(() => source.state, timeoutMs)))
       const states = asked.map(({ state }) => state)
-      const told = states
+      const answers = states
         .filter(({ connected }) => connected)
         .map(({ runtime, version, endpoint }) => `${runtime} ${version} answers at ${endpoint}`)
       const faults = states
         .filter(({ connected, reason, hint }) => hint !== '' || (!connected && reason === ''))
         .map(({ reason, hint }) => finding(reason, hint, timeoutMs))
-      if (told.length > 0) return [{ ok: told.join('; ') }, ...faults]
+      if (answers.length > 0) return [{ ok: answers.join('; ') }, ...faults]
       if (faults.length > 0) return faults
       return [finding(states.map(({ reason }) => reason).join('; '), '', timeoutMs)]
     } finally {
@@ -161,13 +161,13 @@ export const cloudMetadata = check({
   },
 })
 
-/** What is there and does not answer has a hint; what is not there has none. Nothing is known of what hangs. */
+/** An existing but silent source has a hint, an absent one has none. A hanging one is unknown. */
 function finding(reason: string, hint: string, timeoutMs: number): Finding<'absent' | 'silent'> {
   if (reason === '') return { fault: 'silent', detail: `no answer within ${timeoutMs} ms` }
   return { fault: hint === '' ? 'absent' : 'silent', detail: reason }
 }
 
-/** Resolves when a source answers or says why not, or time is up. */
+/** Resolves when a source answers or reports a failure, or the time is up. */
 async function settled(state: () => SourceState, timeoutMs: number): Promise<void> {
   const until = performance.now() + timeoutMs
   for (;;) {

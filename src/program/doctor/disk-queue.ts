@@ -39,7 +39,7 @@ export const diskQueue = check({
   },
   try: ({ loaded: { config } }) => {
     const { enabled, directory, max_size_bytes: most } = config.pipeline.export.queue
-    // Where nothing is sent there is nothing to keep.
+    // Without export there is nothing to store.
     if (!signals.some(signal => otlpOptions(config, signal) !== undefined)) return []
     if (!enabled) return [{ fault: 'off', detail: 'pipeline.export.queue.enabled is false' }]
     const found = nearestWritable(directory)

@@ -13,7 +13,7 @@ import { type AgentFindings, askAgent, degradedIn } from './ask-agent.ts'
 import type { Check, Circumstances, Examined } from './check.ts'
 import { table } from './table.ts'
 
-/** What is known of the host that was examined. */
+/** The examined host. */
 export interface Host {
   readonly name: string
   readonly os: string
@@ -26,25 +26,25 @@ export interface Host {
   readonly version: string
 }
 
-/** Whom it is from. */
+/** Origin of the results. */
 export interface Sources {
-  /** Where an agent answers; '' where none does. */
+  /** Address of the agent; '' if none answers. */
   readonly address: string
   readonly version: string
   readonly mode: string
   readonly uptime: string
-  /** What it answered. */
+  /** Its answers. */
   readonly answered: readonly ('status' | 'configuration' | 'tries')[]
-  /** Why it answered nothing, or not all; '' where there is nothing to say. */
+  /** Why answers are missing; '' if none are. */
   readonly why: string
-  /** The configuration of what was tried here: `running`, `defaults` or a file. */
+  /** The configuration used for tests here: `running`, `defaults` or a file. */
   readonly configuration: string
 }
 
 export interface Diagnosis {
   readonly host: Host
   readonly sources: Sources
-  /** What the agent says that it could not start, or does less of than asked. */
+  /** Subsystems that the agent could not start, or that work only in part. */
   readonly degraded: readonly Degradation[]
   /** Nothing is missing or limited. */
   readonly ok: boolean
@@ -64,8 +64,8 @@ const patienceMs = 3000
 export type Findings = ReadonlyMap<string, readonly Finding[]>
 
 /**
- * Tries every need for a process that has other work: one after the other begins, with a turn of the event loop between.
- * Those of which `known` has findings are not tried. Never rejects.
+ * Tests every need for a process with other work: starts them one after the other, with a turn of the event loop in
+ * between. Skips those with findings in `known`. Never rejects.
  */
 export async function examineGently(
   loaded: LoadedConfig,
@@ -91,25 +91,25 @@ export async function examineGently(
   )
 }
 
-/** What is known of what runs, and of what is asked for. */
+/** The running agent, and the requested checks. */
 export interface ExamineOptions {
   readonly topic?: Topic | undefined
-  /** Of the file is all that is tried here, whatever an agent has: only its status counts. */
+  /** Test only the file, whatever an agent reports: only its status counts. */
   readonly isOfFile?: boolean
 }
 
 /**
- * Asks the agent that runs, and tries every need that it did not try, or those of one topic, all of them at once. Changes
- * nothing, never rejects, and takes 35 s at most.
+ * Queries the running agent, and tests every need that it did not test, or those of one topic, all of them at once.
+ * Changes nothing, never rejects, and takes 35 s at most.
  */
 export async function examine(
   ofFile: LoadedConfig,
   { topic, isOfFile = false }: ExamineOptions = {},
 ): Promise<Diagnosis> {
-  const told = await askAgent(ofFile, table, !isOfFile)
-  const { status, tries } = told
-  const circumstances = { loaded: told.loaded ?? ofFile, status, timeoutMs: patienceMs }
-  const isAsked = tries !== undefined || told.loaded !== undefined
+  const answers = await askAgent(ofFile, table, !isOfFile)
+  const { status, tries } = answers
+  const circumstances = { loaded: answers.loaded ?? ofFile, status, timeoutMs: patienceMs }
+  const isAsked = tries !== undefined || answers.loaded !== undefined
   const outcomes = async (row: Check): Promise<readonly Examined[]> => {
     const known = row.reads === 'file' ? undefined : tries?.get(row.name)
     if (known !== undefined) return known
@@ -129,21 +129,21 @@ export async function examine(
       return { topic: each, title: groups[each].title, checks: checks.flat() }
     }),
   )
-  const degraded = topic === undefined && !isOfFile ? degradedIn(told) : []
+  const degraded = topic === undefined && !isOfFile ? degradedIn(answers) : []
   const ok =
     degraded.length === 0 &&
     tried.every(({ checks }) => checks.every(({ state }) => state !== 'missing' && state !== 'limited'))
-  return { host: host(), sources: sourcesOf(told, ofFile), degraded, ok, groups: tried }
+  return { host: host(), sources: sourcesOf(answers, ofFile), degraded, ok, groups: tried }
 }
 
-/** That of the check which alone is missing or limited, where it has one. */
+/** The exit code of the only check that is missing or limited, if it has one. */
 export function exitCodeFor({ ok, degraded, groups: tried }: Diagnosis): ExitCode {
   if (ok) return ExitCode.ok
   const faulty = tried
     .flatMap(({ checks }) => checks)
     .filter(({ state }) => state === 'missing' || state === 'limited')
   const codes = new Set(faulty.map(({ name }) => table.find(row => row.name === name)?.exit))
-  // The agent tells of receivers, too, by each signal.
+  // The agent also reports receivers, by signal.
   for (const { subsystem } of degraded)
     codes.add(subsystem.startsWith('export') ? ExitCode.exporting : undefined)
   const [code = ExitCode.general] = codes
@@ -172,7 +172,7 @@ function sourcesOf({ address, why, status, loaded, tries }: AgentFindings, ofFil
   }
 }
 
-/** A word of an answer that may be anybody's. */
+/** A word of an answer that may be another server's. */
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value.slice(0, 100) : ''
 }
@@ -188,15 +188,15 @@ async function outcomesOf(row: Check, circumstances: Circumstances): Promise<Exa
       return { name, ...outcome, state: 'note', detail: `${outcome.detail} (not needed: ${off})` }
     })
   } catch (error) {
-    // It fails in another way than it knows: that says nothing about the need.
+    // An unexpected failure: the need remains unknown.
     return [{ name, state: 'unknown', detail: `the check itself failed: ${errorText(error)}` }]
   }
 }
 
-/** What only an agent with eBPF needs. */
+/** Topics that only an agent with eBPF needs. */
 const ofKernel: ReadonlySet<Topic> = new Set(['traces', 'processes', 'profiles', 'kernel'])
 
-/** Why nobody needs a group; undefined where it is needed. */
+/** Why a group is not needed; undefined if it is. */
 function whyOff(topic: Topic, { mode, agent }: Config): string | undefined {
   if (!ofKernel.has(topic)) return undefined
   if (mode === 'collector') return 'mode is collector'

@@ -42,7 +42,8 @@ export const metricsAddress = check({
   },
   try: async ({ loaded }) => {
     const { enabled, listen_address } = loaded.config.agent.nodeexporter
-    // Who may not see the holder cannot tell svc from others; then it is not said to be a fault of theirs.
+    // Without the right to see the socket's owner, svc cannot be told from others; then it is not reported as their
+    // fault.
     return enabled ? [await tryListen(listen_address, async () => false)] : []
   },
 })

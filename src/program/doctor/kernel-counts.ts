@@ -17,7 +17,7 @@ export interface PartPrograms {
   readonly summary: string
   readonly impact: string
   readonly object: string
-  /** Programs of the object that a kernel may refuse without harm. */
+  /** Programs of the object that the kernel may reject without harm. */
   readonly optional?: readonly string[]
 }
 

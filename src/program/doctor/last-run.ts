@@ -1,6 +1,6 @@
 import { check } from './check.ts'
 
-/** Requests wait for the end of a turn; /healthz may not take longer. */
+/** Requests wait for the end of a turn; /healthz must not take longer. */
 const longTurnMs = 1000
 
 export const lastRun = check({

@@ -3,7 +3,7 @@ import { type ListenAddress, parseListenAddress } from '../../foundation/lib/lis
 import { portHolder } from '../../foundation/lib/port-holder.ts'
 import type { Finding } from '../../kernel/need.ts'
 
-/** Binds a socket where the configuration says, for a moment. `isSvc`: whether it is svc that answers there. */
+/** Briefly binds a socket at the configured address. `isSvc`: whether svc answers there. */
 export async function tryListen(
   listen: string,
   isSvc: () => Promise<boolean>,

@@ -66,7 +66,7 @@ async function tryAddress(
   return tryListen(listen, () => answersAsSvc(settings, timeoutMs))
 }
 
-/** Whose process listens, only root sees; what it answers, everybody. */
+/** Only root sees which process listens; any user sees its answer. */
 async function answersAsSvc({ auth, ...settings }: Settings, timeoutMs: number): Promise<boolean> {
   const noToken = { ...settings, auth: { ...auth, enabled: false }, admin_socket: '' }
   const { client } = await findAgent({ settings: noToken, env: {}, timeoutMs })
@@ -145,7 +145,7 @@ function tryCertificate(
   }
 }
 
-/** The certificate, if the key is its own. Throws where either is none. */
+/** The certificate, if it matches the key. Throws if either is invalid. */
 function pairOf(cert: Buffer, key: Buffer): X509Certificate {
   const certificate = new X509Certificate(cert)
   if (certificate.checkPrivateKey(createPrivateKey(key))) return certificate
@@ -235,6 +235,6 @@ async function isLoopback(listen: string): Promise<boolean> {
     const { address: resolved } = await lookup(host)
     return resolved === '::1' || resolved.startsWith('127.')
   } catch {
-    return false // the check of the address tells that the name is wrong
+    return false // the check of the address reports the wrong name
   }
 }

@@ -37,10 +37,10 @@ export const profilePrograms = check({
   try: () => [tryProfilePrograms()],
 })
 
-/** `degraded`: as on a kernel that cannot walk by tables. */
+/** `degraded`: as on a kernel that cannot unwind by tables. */
 export function tryProfilePrograms(degraded = false): Finding<ProfileFault> {
   return tryPrograms<ProfileFault>('profile.bpf.o', native => {
-    // Without a kind to sample nothing is attached.
+    // Without a kind to sample, nothing is attached.
     const settings = {
       sampleRate: 1,
       cpu: false,
@@ -103,7 +103,7 @@ export const tableCache = check({
   },
 })
 
-/** As the cache asks for it: this user's own directory, no link to one, and nobody else's to write. */
+/** As the cache requires: owned by this user, not a symbolic link, and not writable by others. */
 function isOwn(directory: string): boolean {
   const stat = lstatSync(directory)
   return stat.isDirectory() && stat.uid === process.geteuid?.() && (stat.mode & 0o022) === 0
@@ -164,6 +164,6 @@ function isDirectory(path: string): boolean {
   try {
     return statSync(path).isDirectory()
   } catch {
-    return false // not there, or not for this user
+    return false // missing, or not accessible to this user
   }
 }

@@ -85,14 +85,14 @@ function tryPerfEvent(): Finding<PerfFault> {
   }
 }
 
-/** Why perf_event_open(2) failed with `code`, by what the kernel says of this process in `proc`. */
+/** Why perf_event_open(2) failed with `code`, from the state of this process in `proc`. */
 export function perfRefusal(code: string, message: string, proc = '/proc'): Finding<Refusal | 'paranoid'> {
   if (code === 'ENOSYS')
     return { fault: 'no_system_call', detail: 'the system call perf_event_open is not available' }
   if (code !== 'EACCES' && code !== 'EPERM') return { fault: 'refused', detail: message }
   const refusal = refusalOf('EPERM', proc)
   if (code === 'EPERM' || (refusal.fault !== 'seccomp' && refusal.fault !== 'security_module')) return refusal
-  // Filters say EPERM mostly; EACCES is what the kernel says of its own setting, and security modules.
+  // Filters usually return EPERM; EACCES comes from the kernel's own setting, and from security modules.
   const level = numberIn(`${proc}/sys/kernel/perf_event_paranoid`)
   return level > 2
     ? { fault: 'paranoid', detail: `not permitted: kernel.perf_event_paranoid is ${level}` }
@@ -138,12 +138,12 @@ export const mappedFiles = check({
   try: () => [tryMappedFiles('/proc')],
 })
 
-/** Processes that are tried at most. */
+/** Maximum number of processes to test. */
 const mostProcesses = 128
 
 type FilesFault = 'denied' | 'own' | 'protected' | 'none'
 
-/** Tries to open, as the agent does, one executable file of each process that /proc, mounted at `proc`, shows. */
+/** Opens, as the agent does, one executable file of each process in the /proc mounted at `proc`. */
 export function tryMappedFiles(proc: string): Finding<FilesFault> {
   const found = hostPid.try()
   if ('fault' in found && found.fault === 'own') return { fault: 'own', detail: found.detail }
@@ -171,27 +171,27 @@ export function tryMappedFiles(proc: string): Finding<FilesFault> {
   }
 }
 
-/** '' when a file can be opened, else why the kernel refuses; undefined where there is nothing to open. */
+/** '' if a file can be opened, otherwise the kernel's error code; undefined if there is nothing to open. */
 function codeOf(proc: string, pid: string): string | undefined {
   try {
-    // They have no memory.
+    // Kernel threads have no memory.
     if (isKernelThread(statFields(readFileSync(join(proc, pid, 'stat'), 'latin1'), 7))) return undefined
     for (const { range } of readMappings(proc, Number(pid))) {
       const link = join(proc, pid, 'map_files', range)
-      // Opening a file of a server that does not answer would hang.
+      // Opening a file of an unresponsive server would hang.
       if (mayHangAt(proc, Number(pid), link)) continue
       closeSync(openSync(link, constants.O_RDONLY | constants.O_NONBLOCK))
       return ''
     }
     return undefined
   } catch (error) {
-    // Anything else: it ended, is another program by now, or has mapped what no other process can open.
+    // Otherwise it ended, runs another program by now, or mapped something that no other process can open.
     const { code } = error as NodeJS.ErrnoException
     return code === 'EACCES' || code === 'EPERM' ? code : undefined
   }
 }
 
-/** What this process lacks, as far as the kernel's own rules go (proc(5), capabilities(7)). */
+/** Missing capabilities, by the kernel's rules (proc(5), capabilities(7)). */
 function missingRights(): Capability[] {
   const held = heldCapabilities()
   if (held === undefined) return []
@@ -242,10 +242,10 @@ export const kernelSymbols = check({
   try: ({ loaded: { config } }) => (config.agent.profiling.include_kernel ? [tryKernelSymbols('/proc')] : []),
 })
 
-/** The first symbols may have the address 0, as they belong to memory of each CPU; so many bytes have others. */
+/** The first symbols may have address 0, because they belong to per-CPU memory; this many bytes include others. */
 const sampleBytes = 64 * 1024
 
-/** Looks at the first symbols that /proc, mounted at `proc`, tells. */
+/** Reads the first symbols of the /proc mounted at `proc`. */
 export function tryKernelSymbols(proc: string): Finding<'hidden' | 'restricted' | 'unreadable'> {
   const path = join(proc, 'kallsyms')
   let text: string
@@ -269,7 +269,7 @@ function headOf(path: string): string {
   const fd = openSync(path, 'r')
   try {
     let length = 0
-    // The kernel gives a page at most, and less than that at its end.
+    // The kernel returns a page at most, and less at its end.
     while (length < sampleBytes) {
       const read = readSync(fd, bytes, length, sampleBytes - length, null)
       if (read === 0) break
@@ -281,7 +281,7 @@ function headOf(path: string): string {
   }
 }
 
-/** Of a file with a number; NaN where it cannot be read. */
+/** The number in a file; NaN if it cannot be read. */
 function numberIn(path: string): number {
   try {
     return Number(readFileSync(path, 'latin1'))

@@ -5,7 +5,7 @@ import type { Fault, Finding, Topic } from '../../kernel/need.ts'
 
 export type ProgramFault = 'no_jit' | 'no_memory' | 'too_old' | 'refused' | 'absent' | 'untried'
 
-/** Why the kernel does not take an object of programs. `topic`: which group tries them. */
+/** Faults of loading an object of programs. `topic`: the group that tests them. */
 export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault>> {
   return {
     no_jit: {
@@ -17,7 +17,7 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
       state: 'missing',
       what: 'no memory for the maps: the cgroup limit or the host’s memory is exhausted',
       hints: {
-        // Twice of what the unit, the container and the chart have.
+        // Twice the limit of the unit, the container and the chart.
         systemd: 'MemoryMax=1G',
         container: 'docker run --memory=1g',
         kubernetes: 'resources: {limits: {memory: 1Gi}}',
@@ -50,7 +50,7 @@ export function programFaults(topic: Topic): Readonly<Record<ProgramFault, Fault
   }
 }
 
-/** What `load` finds, which loads the programs of a built file and lets go of them; or why the kernel refused. */
+/** The finding of `load`, which loads and unloads the programs of a built file; or why the kernel rejected them. */
 export function tryPrograms<F extends string>(
   file: string,
   load: (native: Native, path: string) => Finding<F>,
@@ -64,7 +64,7 @@ export function tryPrograms<F extends string>(
     return load(native, path)
   } catch (error) {
     if (!(error instanceof LoadError)) throw error
-    // The verifier, too, says EACCES; then it names the program. ESRCH: types or tracepoints are not there.
+    // The verifier also returns EACCES, but then the error names the program. ESRCH: types or tracepoints are missing.
     const forbidden =
       error.code === 'EPERM' || (error.code === 'EACCES' && error.refusal.program === undefined)
     if (forbidden)

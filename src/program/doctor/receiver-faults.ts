@@ -1,6 +1,6 @@
 import type { Fault } from '../../kernel/need.ts'
 
-/** What can be wrong between here and a receiver, from the name to the answer. */
+/** Faults between this host and a receiver, from name resolution to the answer. */
 export const receiverFaults = {
   none: {
     state: 'note',

@@ -42,7 +42,7 @@ export const receiver = check({
   },
 })
 
-/** Signals that this version makes and the configuration wants. */
+/** Signals that this version produces and the configuration enables. */
 function made({ config, origins }: LoadedConfig): readonly Signal[] {
   const absent = new Set(notBuiltFeatures(config, origins).map(({ key }) => key))
   const { logs, profiling } = config.agent
@@ -91,7 +91,7 @@ async function tryReceiver(
   }
 }
 
-/** Names are looked up first by themselves: the system's resolver waits longer than anybody wants to. */
+/** Resolves the name separately, because the system's resolver waits too long. */
 async function nameFault(host: string, timeoutMs: number): Promise<Found | undefined> {
   if (isIP(host) !== 0) return undefined
   const found = lookup(host).then(
@@ -120,7 +120,7 @@ async function trySignal(
   } catch (error) {
     const detail = causeText(error, `cannot export ${signal} to ${sender.endpoint}: `)
     const fault = faultOf(error, detail)
-    // A server that speaks TLS answers plain text by closing, as one does that has no HTTP/2.
+    // A TLS server closes the connection on plain text, and so does one without HTTP/2.
     if (!endpoint.secure && (fault === 'no_grpc' || fault === 'no_http' || fault === 'lost')) {
       if (await speaksTls(endpoint, timeoutMs)) return { fault: 'wants_tls', detail: 'the server uses TLS' }
     }
@@ -133,7 +133,7 @@ function taken({ message }: Receipt, secure: boolean): Found {
   return { ok: `accepted an empty request ${secure ? 'over TLS' : 'in plain text'}${said}` }
 }
 
-/** The sender's own words stand before the cause, and name the signal, by which findings would differ. */
+/** The sender's prefix before the cause names the signal, so findings would differ. */
 function causeText(error: unknown, own: string): string {
   const text = errorText(error instanceof SendError && error.cause !== undefined ? error.cause : error)
   return text.startsWith(own) ? text.slice(own.length) : text
@@ -152,7 +152,7 @@ const certificateFaults: Readonly<Record<string, ReceiverFault>> = {
   ERR_SSL_PACKET_LENGTH_TOO_LONG: 'plain_text',
 }
 
-/** Refusals of the receiver by `error_type` of the metrics. */
+/** Rejections by the receiver, by `error_type` of the metrics. */
 const statusFaults: Readonly<Record<string, ReceiverFault>> = {
   dns: 'name',
   connect: 'connect',
@@ -188,7 +188,7 @@ function faultOf(error: unknown, detail: string): ReceiverFault {
 
 function speaksTls({ host, port }: Endpoint, timeoutMs: number): Promise<boolean> {
   return new Promise(resolve => {
-    // Whose certificate it is does not matter: nothing is sent.
+    // Not verified, because nothing is sent.
     const socket = connectTls({ host, port, rejectUnauthorized: false, ALPNProtocols: ['h2', 'http/1.1'] })
     const end = (speaks: boolean) => {
       clearTimeout(timer)

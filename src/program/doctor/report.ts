@@ -6,13 +6,10 @@ import type { Diagnosis, Host, Sources } from './examine.ts'
 
 const colours: Record<State, number> = { ok: 32, limited: 33, missing: 31, unknown: 36, note: 90 }
 
-/** Characters of a detail, which may quote what others said. */
+/** Longest detail, which may quote foreign text. */
 const longest = 600
 
-/**
- * A diagnosis for people, in plain ASCII, with a summary as its last line. Text is wrapped at `columns`; lines to copy
- * are left whole.
- */
+/** A diagnosis as plain ASCII, with a summary as its last line. Text is wrapped at `columns`; lines to copy are not. */
 export function report(diagnosis: Diagnosis, color: boolean, columns = 100): string {
   const { host, sources, degraded, groups } = diagnosis
   const running = { title: 'Running agent', checks: degraded.map(limitOf) }
@@ -29,12 +26,12 @@ export function report(diagnosis: Diagnosis, color: boolean, columns = 100): str
   return `${[...lines, '', summary(all)].join('\n')}\n`
 }
 
-/** What the agent says that it lacks, as the checks are shown. */
+/** A degradation reported by the agent, formatted like a check. */
 function limitOf({ subsystem: name, reason: detail, hint }: Diagnosis['degraded'][number]): Examined {
   return { name, state: 'limited', detail, by: 'agent', ...(hint !== '' && { hints: { any: hint } }) }
 }
 
-/** Who was asked, and what was tried with which configuration. */
+/** The queried agent, and the configuration that was tested. */
 function sourcesText({ address, version, mode, uptime, answered, why, configuration }: Sources): string {
   const files = { running: 'the agent’s configuration', defaults: 'the defaults (no configuration file)' }
   const known = files[configuration as keyof typeof files] ?? configuration
@@ -68,7 +65,7 @@ interface Layout {
   readonly width: number
   readonly columns: number
   readonly color: boolean
-  /** Who tried it stands beside each. */
+  /** Show the tester beside each check. */
   readonly hasBoth: boolean
   readonly install: Install
 }
@@ -85,7 +82,7 @@ function checkLines({ name, state, detail, impact, hints, by }: Examined, layout
   return hints === undefined ? lines : [...lines, ...hintLines(hints, install, indent)]
 }
 
-/** Kinds of hints, that which fits the installation first. */
+/** Kinds of hints, the one for this installation first. */
 export function hintOrder(hints: Hints, install: Install): HintKind[] {
   const rank = (kind: HintKind) => (kind === install ? -1 : hintKinds.indexOf(kind))
   return (Object.keys(hints) as HintKind[]).toSorted((a, b) => rank(a) - rank(b))
@@ -110,7 +107,7 @@ function summary(checks: readonly Examined[]): string {
   return counted.length === 0 ? 'All checks passed.' : `${counted.join(', ')}. All other checks passed.`
 }
 
-/** Printable ASCII on one line: a detail may hold what a receiver or another process chose to say. */
+/** Printable ASCII on one line: a detail may contain foreign text. */
 function plain(text: string): string {
   return text
     .replaceAll('’', "'")

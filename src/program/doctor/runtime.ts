@@ -23,7 +23,7 @@ export const node = check({
   try: () => [judgeNode(process.version)],
 })
 
-/** `version` as Node says it. */
+/** `version` as reported by Node. */
 export function judgeNode(version: string): Finding<'too_old' | 'unsupported'> {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number)
   if (major < 20 || (major === 20 && minor < 15))
@@ -47,7 +47,7 @@ export const heap = check({
   try: () => [judgeFlags(process.execArgv)],
 })
 
-/** `flags` are those that the runtime was started with. */
+/** `flags`: of the runtime's command line. */
 export function judgeFlags(flags: readonly string[]): Finding<'unbounded'> {
   const absent = ['--optimize-for-size', '--max-semi-space-size', '--max-old-space-size'].filter(
     flag => !flags.some(given => given.replaceAll('_', '-').startsWith(flag)),

@@ -18,7 +18,7 @@ import { receiver } from './receiver.ts'
 import { heap, node } from './runtime.ts'
 import { targets } from './targets.ts'
 
-/** Everything that svc needs, in the order in which it is shown within its group. */
+/** All needs of svc, in the order of display within their group. */
 export const table: readonly Check[] = [
   node,
   heap,

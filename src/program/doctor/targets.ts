@@ -15,10 +15,10 @@ type Fault = 'down' | 'silent' | 'none' | 'absent'
 type Found = Finding<Fault>
 
 const lookMs = 20
-/** Of each job. An agent may have thousands. */
+/** Per job; an agent may have thousands of targets. */
 const mostTried = 20
 const atOnce = 8
-/** Of each job, of those that are down. */
+/** Failed targets to list per job. */
 const mostTold = 3
 const maxLineBytes = 2 ** 20
 
@@ -84,16 +84,16 @@ async function tryJob(job: ScrapeJob, timeoutMs: number): Promise<Found[]> {
   return [{ fault: 'none', detail: `${job.name}: no targets${why}` }]
 }
 
-/** What a source tells first, or why it tells nothing. */
+/** The first answer of a source, or why there is none. */
 async function ask(
   settings: SourceSettings,
   timeoutMs: number,
 ): Promise<{ readonly groups: readonly TargetGroup[]; readonly fault: string }> {
-  let told: readonly TargetGroup[] | undefined
+  let found: readonly TargetGroup[] | undefined
   const source = openSource(settings, {
     log: silent,
     onGroups: groups => {
-      told = groups
+      found = groups
     },
   })
   const until = performance.now() + timeoutMs
@@ -101,8 +101,8 @@ async function ask(
   try {
     for (;;) {
       const { reason, hint } = source.state
-      if (reason !== '') return { groups: told ?? [], fault: hint === '' ? reason : `${reason}: ${hint}` }
-      if (told !== undefined) return { groups: told, fault: '' }
+      if (reason !== '') return { groups: found ?? [], fault: hint === '' ? reason : `${reason}: ${hint}` }
+      if (found !== undefined) return { groups: found, fault: '' }
       if (performance.now() > until)
         return { groups: [], fault: `its source (${settings.kind}) has not answered for ${timeoutMs} ms` }
       await new Promise(resolve => setTimeout(resolve, lookMs))
@@ -141,7 +141,7 @@ async function tryTargets(job: ScrapeJob, all: readonly Target[], timeoutMs: num
   return findings
 }
 
-/** '' for one that is up. */
+/** '' if it is up. */
 async function faultOf(target: Target, timeoutMs: number): Promise<string> {
   const client = openTarget(target)
   try {
@@ -167,5 +167,5 @@ function pageFault({ job }: Target, body: Buffer, contentType: string): string {
   return `line ${page.line} of its page: ${page.reason}: ${page.excerpt}`
 }
 
-/** What goes wrong is told as a finding. */
+/** Failures become findings instead. */
 const silent = createLogger({ level: 'error', format: 'text', write: () => undefined })

@@ -1,4 +1,4 @@
-// What the documents of the live page are made of.
+// Shared input of the live page's documents.
 
 import type { Registry } from '../../foundation/lib/registry.ts'
 import type { LiveWindow } from '../agent/window.ts'
@@ -10,8 +10,8 @@ export interface DocumentContext extends Subsystems {
   /** The agent's own metrics. */
   readonly registry: Registry
   readonly window: LiveWindow
-  /** Keeps the past of host metrics. */
+  /** Keeps the history of host metrics. */
   readonly recorder: MetricRecorder
-  /** Foreign texts pass it on their way to a person. */
+  /** Redacts foreign texts for display. */
   readonly shown: ShownText
 }

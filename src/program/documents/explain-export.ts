@@ -15,7 +15,7 @@ interface Loss {
 
 /** Least share of all spans for a loss to be a cause; a short loss long ago does not matter. */
 const leastShare = 0.01
-/** A queue that is fuller drops new items, or soon will. */
+/** Above this fill level a queue drops new items, or soon will. */
 const nearlyFull = 0.5
 
 export function spanFindings(parts: DocumentContext, tracing: Tracing): Finding[] {

@@ -144,7 +144,7 @@ function portFindings(parts: DocumentContext, { port, view }: Subject): Finding[
   ]
 }
 
-/** Why connections to a server's port are excluded, and how to fix it; undefined if they are not. */
+/** Why connections to a server's port are excluded, and the fix; undefined if they are not. */
 export function leavesOut(
   {
     include_ports,

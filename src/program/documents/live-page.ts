@@ -1,4 +1,4 @@
-// The live page of a running agent: what it looks at, what it shows, and what keeps its past.
+// The live page of a running agent: its sources, its documents, and its history.
 
 import type { Config } from '../../config/index.ts'
 import type { Registry } from '../../foundation/lib/registry.ts'
@@ -24,7 +24,7 @@ export function openLivePage(parts: Subsystems, window: LiveWindow, registry: Re
   }
 }
 
-/** By the rules that run, which a reload may replace. */
+/** Applies the current rules, which a reload may replace. */
 function followed(parts: Pick<Subsystems, 'loaded'>): ShownText {
   let of: Config | undefined
   let shown: ShownText = text => text

@@ -12,12 +12,12 @@ export const intended: ReadonlySet<string> = new Set(
 /** Reports losses since the start: items of a signal by reason. `rejected`: permanently rejected by the receiver. */
 export function eachLoss(
   pipeline: Pick<Pipeline, 'state'>,
-  tell: (signal: Signal, reason: string, items: number) => void,
+  report: (signal: Signal, reason: string, items: number) => void,
 ): void {
   for (const signal of signals) {
     const { dropped, rejected } = pipeline.state(signal)
-    for (const [reason, items] of dropped) if (!intended.has(reason)) tell(signal, reason, items)
-    if (rejected > 0) tell(signal, 'rejected', rejected)
+    for (const [reason, items] of dropped) if (!intended.has(reason)) report(signal, reason, items)
+    if (rejected > 0) report(signal, 'rejected', rejected)
   }
 }
 

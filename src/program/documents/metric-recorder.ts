@@ -33,7 +33,7 @@ export interface RecordedPast {
 }
 
 const leastStepMs = 10_000
-/** Longer windows have longer steps, so that memory is enough for all series, not only for the first ones. */
+/** Longer windows have longer steps, so that the memory suffices for all series. */
 const mostRows = 360
 /** Without viewers, the time between two readings is this many times the duration of one. */
 const restFactor = 500

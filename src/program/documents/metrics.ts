@@ -87,7 +87,7 @@ export function series(parts: DocumentContext, name: string): Live<SeriesLine> |
   if (!isOwn && !isOfHost(parts, name)) return undefined
   const before = new Map<string, { readonly value: number; readonly atMs: number }>()
   let shown: readonly string[] | undefined
-  let toldMs = Number.NEGATIVE_INFINITY
+  let sentMs = Number.NEGATIVE_INFINITY
 
   /** Values of the shown series; counters as rates since the last reading. */
   function valuesOf(family: MeasuredFamily | undefined, atMs: number): (number | null)[] {
@@ -112,13 +112,13 @@ export function series(parts: DocumentContext, name: string): Live<SeriesLine> |
         const most = largest(family?.series ?? [])
         shown = most.map(({ prefix }) => prefix)
         const first = startLine(parts, family ?? nothing(name), most)
-        toldMs = atMs
+        sentMs = atMs
         const values = valuesOf(family, atMs)
         // A counter has no rate before the second reading.
         return family?.isCounted ? [first] : [first, tickLine(atMs, values)]
       }
-      if (atMs <= toldMs) return []
-      toldMs = atMs
+      if (atMs <= sentMs) return []
+      sentMs = atMs
       return [tickLine(atMs, valuesOf(family, atMs))]
     },
   }

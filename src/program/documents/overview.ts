@@ -72,21 +72,21 @@ export function overview(parts: DocumentContext, seconds: number): Live<Overview
   const shared = nows.get(parts) ?? new OverviewNow(parts)
   nows.set(parts, shared)
   shared.viewers++
-  let told: number | undefined
+  let sent: number | undefined
   return {
     everyMs,
     next: async () => {
-      if (told === undefined) await shared.ready()
+      if (sent === undefined) await shared.ready()
       const { newest } = vitals
-      if (told === undefined) {
-        told = newest
+      if (sent === undefined) {
+        sent = newest
         return [start(parts, seconds), tick(parts, shared, newest)]
       }
       const lines: OverviewLine[] = []
-      const first = told < 0 ? newest : Math.max(told + 1, newest - mostMissed + 1)
-      for (let second = first; second > told && second <= newest; second++)
+      const first = sent < 0 ? newest : Math.max(sent + 1, newest - mostMissed + 1)
+      for (let second = first; second > sent && second <= newest; second++)
         lines.push(tick(parts, shared, second))
-      told = newest
+      sent = newest
       return lines
     },
     close: () => {

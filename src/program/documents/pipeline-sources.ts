@@ -1,4 +1,4 @@
-// The sources of the pipeline, with those that are off or do not work.
+// The sources of the pipeline, including those that are off or failed.
 
 import type { PipelineLine } from '../../view/api/ui/documents.ts'
 import { off } from '../agent/off.ts'
@@ -7,7 +7,7 @@ import type { DocumentContext } from './document-context.ts'
 
 export type PipelineNode = PipelineLine['nodes'][number]
 
-/** Items that a source has reported since the start, by signal; left out: those that no other source has. */
+/** Items reported by a source since the start, by signal; if absent, those that no other source has. */
 export type SourceCounts = { readonly [signal in PipelineNode['signals'][number]]?: number | 'rest' }
 
 export interface PipelineSource {
@@ -15,7 +15,7 @@ export interface PipelineSource {
   readonly counts: SourceCounts
 }
 
-/** Those that are on first. Of each signal at most one is counted as the rest. */
+/** Enabled sources first. At most one per signal counts the rest. */
 export function pipelineSources({ states }: Pick<DocumentContext, 'states'>): PipelineSource[] {
   const all = states()
   const sources = all.flatMap(sourceOf)
@@ -36,7 +36,7 @@ function sourceOf({ subsystem: { source }, state }: SubsystemState): PipelineSou
     reason: reasonOf(state),
     details: facts?.() ?? [],
   }
-  // What failed is never hidden.
+  // Failures are never hidden.
   if (hidden.some(each => each === node.state)) return []
   return [{ node, counts: items === undefined ? {} : { [signal]: items } }]
 }
@@ -52,7 +52,7 @@ function reasonOf({ state, detail = '', hint = '', faults = [], pause = '' }: St
   return reasons.length > 0 || state === 'ok' ? reasons.join('; ') : sentence(detail, hint)
 }
 
-/** All measurements of this host, which are counted together. */
+/** All measurements of this host, counted together. */
 function measured(states: readonly SubsystemState[]): PipelineSource {
   const facts = states.flatMap(({ state }) => state.measures?.() ?? [])
   const isOn = facts.length > 0
@@ -71,7 +71,7 @@ function measured(states: readonly SubsystemState[]): PipelineSource {
   }
 }
 
-/** A reason with what fixes it. */
+/** A reason with its fix. */
 export function sentence(reason: string, hint: string): string {
   return hint === '' ? reason : `${reason}: ${hint}`
 }

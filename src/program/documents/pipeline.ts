@@ -24,7 +24,7 @@ export function pipeline(parts: DocumentContext): Live<PipelineLine> {
   }
 }
 
-/** A queue that is fuller will soon drop new items. */
+/** Above this fill level a queue will soon drop new items. */
 const nearlyFull = 0.8
 const mostSeconds = 86_400 * 30
 

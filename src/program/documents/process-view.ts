@@ -1,4 +1,4 @@
-// Why a process is observed or not, for whoever misses its spans.
+// Why a process is observed or not.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { listenersAt } from '../../identity/entities/listening-ports.ts'
@@ -9,10 +9,10 @@ import { Tracing } from '../agent/tracing.ts'
 import type { Subsystems } from '../subsystems/by-name.ts'
 
 const procDir = '/proc'
-/** Processes of one answer that asks for none in particular: each takes a look at its files. */
+/** Maximum number of processes in an unfiltered answer: each requires reading its files. */
 const maxProcesses = 100
 
-/** Lets others work after each process, which takes a millisecond or two. */
+/** Yields after each process, which takes a millisecond or two. */
 export async function explain(parts: Subsystems, pid: number, port: number): Promise<ProcessesDocument> {
   const pids =
     port === 0 ? [pid] : (await listenersAt(procDir, port)).filter(each => pid === 0 || each === pid)

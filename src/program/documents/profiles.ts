@@ -13,17 +13,17 @@ const mostServices = 200
 
 /** A line for each new profile. `service` '': all. */
 export function profiles(parts: DocumentContext, kind: ProfileKind, service: string): Live<ProfilesLine> {
-  let told = -1
-  let toldOff: string | undefined
+  let sentVersion = -1
+  let sentOff: string | undefined
   return {
     everyMs: lookMs,
     next: () => {
       const { version } = parts.window.profiles
       const kinds = parts.window.profiles.kinds()
       const off = kinds.includes(kind) ? '' : reasonFor(parts, kind)
-      if (version === told && off === toldOff) return []
-      told = version
-      toldOff = off
+      if (version === sentVersion && off === sentOff) return []
+      sentVersion = version
+      sentOff = off
       return [lineOf(parts, kind, service, kinds, off)]
     },
   }

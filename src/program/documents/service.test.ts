@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { AskedWindow, named } from '../../../test/helpers/asked-window.ts'
 import { checkShape } from '../../../test/helpers/document-shape.ts'
+import { encodedSpan } from '../../../test/helpers/encoded-span.ts'
 import { Span, SpanKind } from '../../foundation/model/span.ts'
 import type { ServiceLine } from '../../view/api/ui/documents.ts'
 import { serviceLine as shape } from '../../view/api/ui/host-documents.ts'
@@ -73,7 +74,7 @@ test('what is asked of a service is told by the names of its spans', async () =>
     span.endUs = span.startUs + 1000 * (i + 1)
     span.traceId.fill(i + 1)
     span.spanId.fill(i + 1)
-    asked.spans.add(shop, span)
+    asked.spans.add(shop, span, encodedSpan(span))
   }
   const { routes } = await lineOf(asked, 'shop')
   const [first, second] = routes

@@ -135,12 +135,12 @@ function neighbours(
 }
 
 function attributesOf({ attributes }: Resource, shown: ShownText): Record<string, unknown> {
-  const told: Record<string, unknown> = {}
+  const texts: Record<string, unknown> = {}
   for (const [key, value] of Object.entries(attributes.toObject())) {
-    if (typeof value === 'string') told[key] = shown(value, key)
-    else told[key] = Array.isArray(value) ? value.map(each => shown(String(each), key)) : value
+    if (typeof value === 'string') texts[key] = shown(value, key)
+    else texts[key] = Array.isArray(value) ? value.map(each => shown(String(each), key)) : value
   }
-  return told
+  return texts
 }
 
 function nothing(name: string, off: string): ServiceLine {

@@ -127,7 +127,7 @@ interface Pasts {
 const known = new WeakMap<EdgeWindow, Pasts>()
 const pastsMs = 5_000
 
-/** By id; rebuilt when a slot ends, edges change, or five seconds pass. Shared by all viewers. */
+/** By ID; rebuilt when a slot ends, edges change, or five seconds pass. Shared by all viewers. */
 function pastsOf(window: EdgeWindow, names: LocalNames): ReadonlyMap<string, Past> {
   const { slot } = window
   const edges = window.edges().length

@@ -29,7 +29,7 @@ export interface Summary {
 
 /** Display of the items of one signal. */
 export interface Tapped<T = TappedItem> {
-  /** Whether it failed, if only failed items are requested, and took long enough. */
+  /** Whether it matches: failed, if only failed items are requested, and long enough. */
   matches(item: T, errors: boolean, minMs: number): boolean
   summary(resource: Resource, item: T): Summary
   /** An export request with only this item, redacted. Throws if it is too large. */

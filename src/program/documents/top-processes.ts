@@ -18,7 +18,7 @@ export interface TopProcess {
 
 export interface TopProcessesOptions {
   readonly procfs: string
-  /** Maximum number of processes to read; those with the highest pids are omitted. */
+  /** Maximum number of processes to read; those with the highest PIDs are omitted. */
   readonly mostProcesses?: number
   /** Maximum number of processes to list. */
   readonly most?: number

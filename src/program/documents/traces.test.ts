@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { encodedSpan } from '../../../test/helpers/encoded-span.ts'
 import { Api } from '../../../test/helpers/openapi.ts'
 import { type Config, defaults } from '../../config/index.ts'
 import { resource } from '../../foundation/model/resource.ts'
@@ -68,7 +69,7 @@ function tell(spans: SpanWindow, change: (span: Span) => void): void {
   span.endUs = nowMs * 1000
   span.startUs = span.endUs - 20_000
   change(span)
-  spans.add(shop, span)
+  spans.add(shop, span, encodedSpan(span))
 }
 
 const id = 'ab'.repeat(16)

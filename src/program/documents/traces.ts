@@ -28,7 +28,7 @@ const kinds: Readonly<Record<SpanKind, Kind>> = {
 
 /** A line whenever spans are added or removed. */
 export function traces(parts: DocumentContext, query: TracesQuery): Live<TracesLine> {
-  let told = ''
+  let sentState = ''
   return {
     everyMs,
     next() {
@@ -36,8 +36,8 @@ export function traces(parts: DocumentContext, query: TracesQuery): Live<TracesL
       const off = whyNone(parts)
       const heatmap = spans.heatmap()
       const state = `${spans.seen} ${heatmap.fromMs} ${off}`
-      if (state === told) return []
-      told = state
+      if (state === sentState) return []
+      sentState = state
       return [lineOf(parts, query, heatmap, off)]
     },
   }

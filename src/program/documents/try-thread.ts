@@ -1,4 +1,5 @@
-// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is ended.
+// Foreign rules may use any amount of time and memory, in YAML and in patterns: they run in a thread that is
+// terminated.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,7 +8,7 @@ import type { TryAnswer, TryOrder, TryRequest } from './try-worker.ts'
 
 const heapMb = 64
 
-/** Next to the bundle, or to this file. */
+/** Beside the bundle, or this file. */
 const entry = ['try-worker.cjs', 'try-worker.ts']
   .map(name => join(import.meta.dirname, name))
   .find(path => existsSync(path))
@@ -48,7 +49,7 @@ export class TryThread {
     this.#timer.unref()
   }
 
-  /** An answer of this kind, sent once. Rejects, in words, if none will come. */
+  /** An answer of this kind, sent once. Rejects with a readable error if none will come. */
   answer<K extends Kind>(kind: K): Promise<Extract<TryAnswer, { readonly kind: K }>> {
     return new Promise((resolve, reject) => {
       const settle = (answer: TryAnswer | Error) =>

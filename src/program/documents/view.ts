@@ -33,7 +33,7 @@ import { Tracing } from '../agent/tracing.ts'
 import type { Subsystems } from '../subsystems/by-name.ts'
 import { explain } from './process-view.ts'
 
-/** Content of the view beside documents across subsystems. */
+/** Parts of the view that are not documents across subsystems. */
 export type Shown = Pick<AgentView, 'registry' | 'pages' | 'ui' | 'browsers'>
 
 export function agentView(subsystems: Subsystems, shown: Shown): AgentView {
@@ -93,7 +93,7 @@ function actionsOf(parts: Subsystems): Pick<AgentView, Actions> {
     reload: parts.reload,
     flush: async () => {
       const operation = self.begin('flush')
-      // After the end has begun nothing more is taken in, and what was counted has been handed on.
+      // Once stopping, the intake is closed, and all counts have been emitted.
       await running?.capture.settled(settleMs)
       if (!parts.stopping()) running?.exportMetrics()
       const bound = drainMs(parts.loaded().config)
@@ -208,7 +208,7 @@ function processorsOf(pipelines: ExportPipelines): PipelineDocument['processors'
   )
 }
 
-/** All that does not work, or does less than asked, and what to do. */
+/** All failed or degraded subsystems, with hints. */
 export function degradations(faults: readonly Fault[]): Degradation[] {
   return faults.map(({ subsystem, reason, hint }) => ({ subsystem, reason, hint }))
 }
@@ -335,16 +335,16 @@ function signalBalance(pipelines: ExportPipelines, signal: Signal): PipelineDocu
   }
 }
 
-/** What a flush waits for records of the kernel. */
+/** How long a flush waits for the kernel's records. */
 const settleMs = 2_000
 
-/** How long the end, or a flush, may take to deliver what is queued, in milliseconds. */
+/** Time limit for stopping, or a flush, to deliver queued data, in milliseconds. */
 export function drainMs({ pipeline }: Config): number {
   const { drain_timeout, timeout } = pipeline.operations.shutdown
   return Math.min(drain_timeout, timeout)
 }
 
-/** As the conventions name it (`host.arch`). */
+/** As in the conventions (`host.arch`). */
 function architecture(): string {
   return arch() === 'x64' ? 'amd64' : arch()
 }

@@ -4,7 +4,7 @@ import type { Subsystem } from '../agent/subsystem.ts'
 
 const hint = 'raise limits.cpu, or disable unneeded features; svc status shows the reduced parts'
 
-/** Others register what they can do less. Request metrics, host metrics and probes are left alone. */
+/** Subsystems register what they can reduce. Request metrics, host metrics and probes are never reduced. */
 export const cpu: Subsystem<Cpu> = {
   name: 'cpu',
   create: ({ config, options: { log } }) => new Cpu(config.limits.cpu, log),

@@ -3,7 +3,7 @@ import { change } from '../../foundation/lib/change.ts'
 import { RuntimeProfiler } from '../../foundation/runtime/runtime-profiler.ts'
 import type { Subsystem } from '../agent/subsystem.ts'
 
-/** Whether `/debug/*` is served, and what it shows is watched. */
+/** Whether `/debug/*` is served, and its data collected. */
 export function isDebugged({ self_telemetry, log_level }: Config): boolean {
   return self_telemetry.debug || log_level === 'debug'
 }

@@ -38,7 +38,7 @@ export const discovery: Subsystem<Discovery> = {
       'Whether a source of metadata answers: 1 if it does.',
       ({ runtimes: { docker, containerd } = {}, kubernetes, cloud }) =>
         Object.entries({ docker, containerd, kubernetes, cloud }).flatMap(([name, source]) =>
-          // Where there is nothing to ask, nothing is disconnected.
+          // An absent source is not disconnected.
           source === undefined || (!source.state.connected && source.state.hint === '')
             ? []
             : [[name, Number(source.state.connected)] as const],

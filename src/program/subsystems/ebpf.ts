@@ -13,7 +13,7 @@ export const ebpf: Subsystem<EbpfDebug> = {
     ebpf_programs_loaded: values('program_type', 'eBPF programs loaded.', () =>
       sums(loadedPrograms().map(({ type }) => [type, 1])),
     ),
-    // Objects may have maps of one name.
+    // Several objects may have maps of the same name.
     ebpf_map_entries: values('map_name', 'Entries in eBPF maps.', () =>
       sums(countedMaps().map(({ name, entries }) => [name, entries])),
     ),

@@ -8,11 +8,11 @@ import type { Subsystem } from '../agent/subsystem.ts'
 
 export interface EventLoop {
   readonly heartbeat: Heartbeat
-  /** Undefined until the start is over, and where the addon is missing. */
+  /** Undefined during the start, and without the addon. */
   watch: EventLoopWatch | undefined
 }
 
-/** Last in the list: its turns are those after the start. */
+/** Last in the list: it measures turns after the start. */
 export const eventLoop: Subsystem<EventLoop> = {
   name: 'event loop',
   create: () => ({ heartbeat: startHeartbeat(stuckMs), watch: undefined }),
@@ -40,7 +40,7 @@ export const eventLoop: Subsystem<EventLoop> = {
   },
 }
 
-/** The directory that is read counts itself; that one is taken off. Not a number where /proc is not mounted. */
+/** Excludes the descriptor of the directory being read. NaN if /proc is not mounted. */
 function openDescriptors(): number {
   const { length } = sortedNames('/proc/self/fd')
   return length === 0 ? Number.NaN : length - 1

@@ -7,7 +7,7 @@ import { type MetricsOf, type SelfMetrics, values } from '../agent/self-metrics.
 import type { Events, Fault, Subsystem } from '../agent/subsystem.ts'
 import { memory } from './memory.ts'
 
-/** Name in the metrics, and word for people, of each signal's items. */
+/** Metric name and display name of each signal's items. */
 const itemNames = [
   ['traces', 'spans', 'Spans'],
   ['metrics', 'metrics', 'Metric points'],
@@ -18,7 +18,7 @@ const itemNames = [
 const latencyBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30]
 const batchBounds = [1, 10, 100, 500, 1000, 2000, 4000, 8192, 16384, 32768]
 
-/** Profiles are the youngest signal of OTLP: many receivers lack them, or have them switched off. */
+/** Profiles are the newest signal of OTLP: many receivers lack or disable them. */
 const profilesUnknownHint =
   'enable profiles at the receiver (OpenTelemetry Collector: --feature-gates=service.profilesSupport), set ' +
   'otlp.profiles.endpoint to one that accepts them, or set agent.profiling.enabled: false; svc profile needs no receiver'
@@ -86,7 +86,7 @@ function faultsOf(pipelines: ExportPipelines): Fault[] {
   for (const signal of signals) {
     const { lastError, unknown } = pipelines.pipeline.state(signal).destination ?? {}
     if (!lastError) continue
-    // A receiver without profiles is a common one, and takes all else.
+    // Receivers without profiles are common, and accept everything else.
     const isCommon = unknown === true && signal === 'profiles'
     faults.push({
       subsystem: `export of ${signal}`,
@@ -147,7 +147,7 @@ function declareRequests(metrics: SelfMetrics, events: Events): void {
   })
 }
 
-/** Without the addon there is no lock; every supported platform has the addon. */
+/** Without the addon there is no lock; every supported platform has it. */
 function takeLock(fd: number): boolean {
   const native = loadNative()
   return native instanceof Unsupported || native.flock(fd)

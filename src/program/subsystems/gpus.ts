@@ -26,9 +26,9 @@ export interface GpuOptions {
   readonly log: Logger
 }
 
-/** Measures GPUs while the configuration asks for it. */
+/** Measures GPUs while the configuration enables it. */
 export class Gpu {
-  /** Undefined: switched off. */
+  /** Undefined if disabled. */
   source: GpuSource | undefined
   /** What svc itself lacks for it; '' for nothing. */
   lacks = ''
@@ -40,7 +40,7 @@ export class Gpu {
     this.#start(options.config)
   }
 
-  /** Where there is no GPU nothing is wrong. */
+  /** A host without GPUs has no fault. */
   get faults(): readonly Fault[] {
     const { reason, hint } = this.source?.state ?? { reason: '', hint: '' }
     return hint === '' ? [] : [{ subsystem: 'gpu', reason, hint }]
@@ -75,7 +75,7 @@ export class Gpu {
       perProcess: agent.gpu.per_process,
       emitHost: metric => metrics.add(host.resource, this.#scope, metric),
       emitProcess: (pid, metric) => {
-        // A process that has ended, or whose number is of another namespace, has no series.
+        // A process that has ended, or whose PID is of another namespace, has no series.
         const resource = table.running(pid)
         if (resource !== undefined) metrics.add(resource, this.#scope, metric)
       },
@@ -88,7 +88,7 @@ export class Gpu {
   }
 }
 
-/** Why GPUs are not asked for; undefined: they are. */
+/** Why GPUs are off; undefined if enabled. */
 function whyOff(config: Config): Off | undefined {
   const { enabled, nvidia } = config.agent.gpu
   if (enabled && nvidia) return offByMode(config)
@@ -115,7 +115,7 @@ const document = named(
   }),
 )
 
-/** Most hosts have none: nothing is wrong with that. */
+/** Most hosts have none, which is no fault. */
 export const gpus: Subsystem<Gpu> = {
   name: 'GPUs',
   keys: ['agent.gpu'],

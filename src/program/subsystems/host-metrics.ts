@@ -7,7 +7,7 @@ import { exporting } from './exporting.ts'
 
 export const hostMetrics: Subsystem<HostMetrics | undefined> = {
   name: 'host metrics',
-  // Whether they are exported follows from where metrics go.
+  // Whether they are exported depends on the destination of metrics.
   keys: ['agent.nodeexporter', 'self_telemetry.allowed_hosts', 'otlp', 'pipeline.export', 'resource'],
   banner: 'always',
   source: { id: 'host-metrics', name: 'host metrics', signal: 'metrics', hidden: ['ok'] },

@@ -1,4 +1,4 @@
-// Counts of the kernel beside requests: connections, starts and ends of processes, system calls. One object runs all three.
+// Kernel counts besides requests: connections, process starts and exits, system calls. One object runs all three.
 
 import { hostPid } from '../../kernel/needs-processes.ts'
 import * as parts from '../agent/kernel-parts.ts'
@@ -45,7 +45,7 @@ function telemetry(agent: Agent): Counts {
   const tracing = runningOf(agent.of(traces))
   const { processes: table, profiled, resources } = agent.of(processes)
   if (parts.ebpfOff(config) !== undefined) return undefined
-  // A capture finds that out itself.
+  // A capture detects this itself.
   if (tracing === undefined && isApart()) table.withoutProc()
   const counts = new KernelTelemetry({
     config,
@@ -76,7 +76,7 @@ function stateOf(part: parts.KernelPart, running: Partial<State>): NonNullable<S
   }
 }
 
-/** Whether the kernel's numbers of processes differ from those of /proc here. */
+/** Whether the kernel's PIDs differ from those of /proc here. */
 function isApart(): boolean {
   const found = hostPid.try()
   return 'fault' in found && found.fault === 'own'

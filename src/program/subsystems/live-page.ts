@@ -6,10 +6,10 @@ import { LiveWindow, shareOf } from '../agent/window.ts'
 import { exporting } from './exporting.ts'
 import { memory } from './memory.ts'
 
-/** Memory for the log records that the API shows where there is no page. */
+/** Memory for the API's log records if there is no page. */
 const recentLogBytes = 4 * 1024 * 1024
 
-/** The page, which keeps what metrics were. */
+/** The open page, with its recorder of metrics. */
 export interface OpenPage {
   readonly source: UiSource
   start(): void
@@ -19,14 +19,14 @@ export interface OpenPage {
 /** The data of the live page. */
 export interface LivePage {
   readonly recent: RecentLogs
-  /** Undefined: there is no page. */
+  /** Undefined without a page. */
   readonly window: LiveWindow | undefined
   readonly vitals: HostVitals | undefined
-  /** Undefined until all that it shows is created. */
+  /** Undefined until all its sources are created. */
   page: OpenPage | undefined
 }
 
-/** Early in the list: rates need two readings, the first one before all that takes time. */
+/** Early in the list: rates need two readings, the first one before the slow parts of the start. */
 export const livePage: Subsystem<LivePage> = {
   name: 'live page',
   create: agent => {
@@ -42,7 +42,7 @@ export const livePage: Subsystem<LivePage> = {
       bytes: () => recent.bytes,
       shed: () => 0,
     })
-    // Events of processes are not logs of processes.
+    // Process events are not logs of processes.
     pipeline.watch('logs', (resource, record) => {
       if (record.eventName === '') recent.add(resource, record)
     })

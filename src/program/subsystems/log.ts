@@ -8,7 +8,7 @@ export const log: Subsystem<Logger> = {
   create: ({ options }) => options.log,
   prepare: (own, { log_level: level, log_format: format }, changed) =>
     change(() => {
-      // A terminal's form stays, unless the key asks for another.
+      // The format chosen for a terminal stays, unless the key changes.
       own.configure(changed.has('log_format') ? { level, format } : { level })
     }),
 }

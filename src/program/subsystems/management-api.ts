@@ -11,11 +11,11 @@ import { isDebugged } from './debug-mode.ts'
 import { selfTraces } from './self-traces.ts'
 
 export interface ManagementApi {
-  /** Undefined while it is off, or starts. */
+  /** Undefined while off or starting. */
   api: Api | undefined
-  /** Serves what the other subsystems show. Rejects with a `StartError`. */
+  /** Serves the documents of the other subsystems. Rejects with a `StartError`. */
   readonly serve: (operations: readonly Operation[], browserKey: BrowserKey | undefined) => Promise<void>
-  /** Warns where other hosts may read metrics, health and the configuration, or, where remote peers may, all. */
+  /** Warns if other hosts may read metrics, health and the configuration, or everything. */
   readonly warnOfExposure: () => void
 }
 
@@ -95,7 +95,7 @@ export const managementApi: Subsystem<ManagementApi> = {
   },
 }
 
-/** The API's settings, with what follows from keys elsewhere. */
+/** The API's settings, with those that follow from keys elsewhere. */
 function apiSettings(config: Config): Config['self_telemetry'] {
   return { ...config.self_telemetry, debug: isDebugged(config) }
 }

@@ -16,7 +16,7 @@ export const memory: Subsystem<Memory> = {
       bytes: () => smallCaches.bytes,
       shed: bytes => smallCaches.shed(bytes),
     })
-    // Those that must not forget are bounded by keys and numbers of their own.
+    // Tables that must not forget are limited by their own keys and numbers.
     own.governor.register({
       name: 'other bounded tables',
       kind: 'intake',

@@ -18,7 +18,7 @@ import { memory } from './memory.ts'
 export interface Processes {
   readonly discovery: Discovery
   readonly processes: ProcessTable
-  /** Those that profiles meet, which may be excluded from tracing. */
+  /** Processes of profiles, which may be excluded from tracing. */
   readonly profiled: ProcessTable
   readonly resources: ContainerResources
 }
@@ -33,7 +33,7 @@ export const processes: Subsystem<Processes> = {
     const options: ProcessTableOptions = {
       hostName: hostname(),
       hostId: String(host.resource.attributes.get('host.id') ?? ''),
-      // Without /proc, instance ids only differ within one boot.
+      // Without /proc, instance IDs are only unique within one boot.
       bootId: textOfFile('/proc/sys/kernel/random/boot_id').trim(),
       version: build().version,
       attributes: Attributes.of(config.resource.attributes),
@@ -89,7 +89,7 @@ export const processes: Subsystem<Processes> = {
   },
 }
 
-/** Of processes themselves, and of annotations of their pods. */
+/** Dropped attributes of processes, and of annotations of their pods. */
 function lostAttributes({ processes: table, discovery: { entities } }: Processes) {
   const own = table.lostAttributes
   const { not_allowed, too_many, too_long } = entities.lost

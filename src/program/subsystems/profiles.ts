@@ -103,7 +103,7 @@ function programsOf(sampler: Profiling['sampler']): Finding {
     : { fault: 'no_waits', detail: `the kernel rejected ${refused.name}: ${refused.refused}` }
 }
 
-/** Memory of profiles: stacks and their frames in this thread, tables of symbols in their own. */
+/** Memory of profiles: stacks and frames in this thread, symbol tables in their own. */
 function govern(governor: MemoryGovernor, profiling: Profiling): void {
   const table = (
     name: string,
@@ -142,13 +142,13 @@ function govern(governor: MemoryGovernor, profiling: Profiling): void {
     'cache',
     ({ files }) => files.bytes,
     ({ files }, bytes) => files.shed(bytes),
-    // A file that is forgotten and met again is read again.
+    // An evicted file is read again when needed.
     1 / 2,
   )
   table('symbols', 'cache', ({ state }) => state?.symbolBytes ?? 0, shedSymbols)
 }
 
-/** The thread lets tables of symbols go, soon. Bytes that it has. */
+/** Asks the thread to release symbol tables. Returns the bytes it uses. */
 function shedSymbols({ state, worker }: Profiler, bytes: number): number {
   const held = state?.symbolBytes ?? 0
   return held > 0 && worker.send({ kind: 'shed', bytes }) ? Math.min(held, bytes) : 0

@@ -5,7 +5,7 @@ import { type Metric, value, values } from '../agent/self-metrics.ts'
 import type { Fault, State, Subsystem } from '../agent/subsystem.ts'
 import { exporting } from './exporting.ts'
 
-/** Where data waits while the receiver does not answer. */
+/** The queue of data while the receiver does not answer. */
 export const queue: Subsystem<ExportPipelines> = {
   name: 'queue',
   banner: 'always',

@@ -73,13 +73,13 @@ test('those that take each other, or one that is not created yet, are a mistake 
   const cycle = runningOf([first, second]).running
   await assert.rejects(
     cycle.create(),
-    /^Error: cannot take first: it is not created yet; of two that need each/,
+    /^Error: cannot use first: it is not created yet; of two that need each/,
   )
   const slow: Subsystem<string> = { name: 'slow', create: async () => 'slow' }
   const early: Subsystem<string> = { name: 'early', create: agent => agent.of(slow) }
   await assert.rejects(
     runningOf([early, slow]).running.create(),
-    /^Error: cannot take slow: it takes time to create/,
+    /^Error: cannot use slow: it is created asynchronously/,
   )
   let meanwhile: unknown
   const taken: Subsystem<string> = {
@@ -96,7 +96,7 @@ test('those that take each other, or one that is not created yet, are a mistake 
   }
   const { running } = runningOf([taken])
   await running.create()
-  assert.match(String(meanwhile), /cannot take taken: it is not created yet/)
+  assert.match(String(meanwhile), /cannot use taken: it is not created yet/)
   assert.equal(running.of(taken), 'taken')
 })
 

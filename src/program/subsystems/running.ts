@@ -19,7 +19,7 @@ import {
 } from '../agent/subsystem.ts'
 import { reload } from './reload.ts'
 
-/** What is asked for again and again, such as metrics, logs the same failure this rarely. */
+/** Interval of logging a repeated failure, such as of metrics. */
 const repeatMs = 600_000
 
 export class Running implements Agent {
@@ -30,7 +30,7 @@ export class Running implements Agent {
   readonly metrics: SelfMetrics
   readonly reloadables: Reloadable[] = []
   readonly startedMs = performance.now()
-  /** The end has begun. */
+  /** Stopping has begun. */
   isStopping = false
   readonly #list: readonly Subsystem[]
   /** In the order of creation. */
@@ -50,7 +50,7 @@ export class Running implements Agent {
     this.options = options
     this.config = options.loaded.config
     this.#repeated = limitRepeats(options.log, repeatMs)
-    // No reload begins before: it would pass over those that are not created yet.
+    // No reload starts before: it would miss those not created yet.
     const created = new Promise<void>(resolve => {
       this.#markCreated = resolve
     })
@@ -69,7 +69,7 @@ export class Running implements Agent {
       if (own instanceof Promise) {
         own.catch(() => undefined)
         throw new Error(
-          `cannot take ${subsystem.name}: it takes time to create; list it before those that take it`,
+          `cannot use ${subsystem.name}: it is created asynchronously; list it before those that use it`,
         )
       }
       this.#own.set(subsystem, own)
@@ -77,12 +77,12 @@ export class Running implements Agent {
     return this.#own.get(subsystem) as Own
   }
 
-  /** The same where it was created; creates nothing. */
+  /** The same if it was created; creates nothing. */
   ifCreated<Own>(subsystem: Subsystem<Own>): Own | undefined {
     return this.#own.get(subsystem) as Own | undefined
   }
 
-  /** Creates all, those that take time one after another. Rejects with what one of them throws. */
+  /** Creates all, slow ones one after another. Rejects with the error of one of them. */
   async create(): Promise<void> {
     for (const subsystem of this.#list)
       if (!this.#own.has(subsystem)) this.#own.set(subsystem, await this.#create(subsystem))
@@ -93,18 +93,18 @@ export class Running implements Agent {
     await this.#each('start', (subsystem, reason) => this.#unstarted.set(subsystem, reason))
   }
 
-  /** Takes in nothing more. */
+  /** Stops the intake. */
   async stop(): Promise<void> {
     this.isStopping = true
     await this.#each('stop')
   }
 
-  /** Ends what answers until the pipeline is drained. */
+  /** Closes what must answer until the pipeline is drained. */
   async close(): Promise<void> {
     await this.#each('close')
   }
 
-  /** Of those that have one, in the order of the list. */
+  /** Of those with a state, in the order of the list. */
   states(): readonly SubsystemState[] {
     const { config } = this.loaded()
     return this.#list.flatMap(subsystem => {
@@ -119,7 +119,7 @@ export class Running implements Agent {
     )
   }
 
-  /** Checks of `svc doctor` that need not be tried. */
+  /** Checks of `svc doctor` that need no test. */
   known(): ReadonlyMap<string, readonly Finding[]> {
     const all = this.#list.flatMap(subsystem => Object.entries(subsystem.checks?.(this.of(subsystem)) ?? {}))
     return new Map(all.map(([check, finding]) => [check, [finding]]))
@@ -130,7 +130,7 @@ export class Running implements Agent {
     return faultsOf(this.states())
   }
 
-  /** Logs what a subsystem cannot do; what comes again and again only now and then. */
+  /** Logs a failure of a subsystem; a repeated one only now and then. */
   cannot(what: string, error: unknown): void {
     this.#repeated('error', what, `cannot ${what}`, { reason: errorText(error), hint: reportHint })
   }
@@ -139,7 +139,7 @@ export class Running implements Agent {
     const { name, keys, prepare } = subsystem
     if (this.#creating.has(subsystem))
       throw new Error(
-        `cannot take ${name}: it is not created yet; of two that need each other, one reports events`,
+        `cannot use ${name}: it is not created yet; of two that need each other, one must use events`,
       )
     if (prepare !== undefined && keys === undefined)
       throw new Error(`cannot create ${name}: no keys, so prepare would never be called`)
@@ -162,7 +162,7 @@ export class Running implements Agent {
     return own instanceof Promise ? own.finally(done) : own
   }
 
-  /** One that fails does not keep the others from their turn. */
+  /** A failure of one does not stop the others. */
   async #each(
     step: 'start' | 'stop' | 'close',
     failed?: (subsystem: Subsystem, reason: string) => void,
@@ -195,7 +195,7 @@ function brokenState(subsystem: string, reason: string): State {
   return { state: 'failed', faults: [{ subsystem, reason, hint: reportHint }] }
 }
 
-/** Declares the metrics of all. `running` is called when a page is written, and not before. */
+/** Declares the metrics of all. `running` is only called when a page is written. */
 export function declareMetrics(
   list: readonly Subsystem[],
   namespace: string,

@@ -10,10 +10,10 @@ import { exporting } from './exporting.ts'
 import { memory } from './memory.ts'
 import { processes } from './processes.ts'
 
-/** Undefined: switched off. */
+/** Undefined if disabled. */
 export type Traces = Tracing | TracingFault | undefined
 
-/** Of what is captured, beside what the pipeline counts. */
+/** Metrics of the capture, besides those of the pipeline. */
 const spanMetrics: MetricsOf<Traces> = {
   spans_collected_total: {
     collect: (own, emit) => {

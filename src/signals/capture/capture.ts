@@ -1,69 +1,75 @@
 import { release } from 'node:os'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
 import type { svcCounter } from '../../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../../kernel/native.ts'
 import { atLeast, type Need } from '../../kernel/needs.ts'
+import type { TracingSink } from '../traces/tracing/tracing-sink.ts'
 import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
-/** What of a capture can change while it runs. */
+/** Rules of a capture that can change while it runs. */
 export interface CaptureRules {
-  /** Empty: all. `excludePorts` wins. Ports are those of the server's end. */
+  /** Ports of the server side. Empty: all. `excludePorts` has precedence. */
   readonly includePorts: readonly number[]
   readonly excludePorts: readonly number[]
-  /** Records a second, and so many at once after a quiet time; what is above is counted in the kernel. 0: no bound. */
+  /**
+   * Maximum records per second, and burst after a quiet period; excess records are only counted in the kernel. 0: no
+   * limit.
+   */
   readonly maxPerSecond: number
-  /** Failed exchanges, and those slower than `slowNs`, have a bound of their own, of the same size. */
+  /** Failed exchanges, and those slower than `slowNs`, have a separate limit of the same size. */
   readonly alwaysErrors: boolean
   readonly alwaysSlow: boolean
   readonly slowNs: number
 }
 
-/** What a capture back end is told. */
+/** Settings of a capture back end. */
 export interface CaptureOptions extends CaptureRules {
-  /** Bytes, a power of two. */
+  /** Size in bytes, a power of two. */
   readonly ringBytes: number
-  /** The same for each CPU, where perf buffers stand in for the ring. */
+  /** Size per CPU, if perf buffers replace the ring. */
   readonly perfBytes: number
-  /** Memory for records that wait until they are read, beside the ring. */
+  /** Memory for unread records, in addition to the ring. */
   readonly backlogBytes: number
-  /** Of a message's head, at most. */
+  /** Maximum bytes of a message's head. */
   readonly captureBytes: number
-  /** Version of the kernel that it is to work for; left out: this one. */
+  /** Target kernel version; the running kernel if omitted. */
   readonly kernel?: string
-  /** Names of the protocols that are looked for. */
+  /** Names of the protocols to detect. */
   readonly protocols: readonly string[]
   /** Set by the capture every few seconds. */
   readonly clock?: WallClock
-  /** Upper bounds in nanoseconds of the buckets that the kernel counts in: 15 of them. */
+  /** Upper bounds of the kernel's 15 histogram buckets, in nanoseconds. */
   readonly boundsNs: readonly number[]
 }
 
-/** Records that the addon's thread took out of the ring, because they were not read in time. */
+/** Receives what a capture sees. Instances are reused: nothing of them may be kept. */
+export type CaptureSink = Pick<TracingSink, keyof TracingSink>
+
+/** Records that the addon's thread moved out of the ring because they were not read in time. */
 export interface Backlog {
-  /** Memory that they have now, and the most that they have had. */
+  /** Current and maximum memory of these records. */
   readonly heldBytes: number
   readonly peakBytes: number
-  /** Bytes of all that there were. */
+  /** Total bytes moved. */
   readonly absorbedBytes: number
 }
 
-/** Counters of the kernel side, by name (bpf/include/layout.h, svc_counter). */
+/** Counters of the kernel side by name (bpf/include/layout.h, svc_counter). */
 export type CaptureCounter = (typeof svcCounter)[number]
 
-/** Of one CPU, where perf buffers stand in for the ring (before Linux 5.8): records that were read, and found no room. */
+/** Records read and lost on one CPU, if perf buffers replace the ring (before Linux 5.8). */
 export interface PerfBuffer {
   readonly cpu: number
   readonly received: number
   readonly lost: number
 }
 
-/** Records that found no room: exchanges, which are counted all the same, and parts of calls. */
+/** Records lost for lack of room: exchanges, which are still counted, and parts of calls. */
 export function lostRecords({ ring_full, segments_lost }: Record<CaptureCounter, number>): number {
   return ring_full + segments_lost
 }
 
-/** What went through the ring: nothing where perf buffers stand in for it. */
+/** Records through the ring; zero if perf buffers replace it. */
 export function ringEvents(capture: Capture | undefined): {
   readonly size: number
   readonly received: number
@@ -73,87 +79,87 @@ export function ringEvents(capture: Capture | undefined): {
   return { size: capture.ringSize, received: capture.received, lost: lostRecords(capture.counters()) }
 }
 
-/** Programs at tracepoints may lose the CPU, and the kernel leaves out their runs for others meanwhile. */
+/** Tracepoint programs may be preempted, and the kernel then skips their runs for other tasks. */
 export function maySkip(kernel = release()): boolean {
   return atLeast(kernel, 7, 0)
 }
 
-/** A capture that runs. */
+/** A running capture. */
 export interface Capture {
   readonly backend: { readonly name: string }
-  /** Bytes of the ring, or of all perf buffers. */
+  /** Size of the ring, or of all perf buffers, in bytes. */
   readonly ringSize: number
-  /** Empty where there is a ring. Reads the counters of all CPUs. */
+  /** Empty if there is a ring. Reads the counters of all CPUs. */
   readonly perfBuffers: readonly PerfBuffer[]
-  /** Why what finds no room between kernel and svc is dropped. */
+  /** Drop reason for lack of room between kernel and svc. */
   readonly noRoom: 'ring_full' | 'perf_full'
-  /** Records that were read. */
+  /** Number of records read. */
   readonly received: number
   /** TCP sockets of other processes that were open at the start, listening ones included. */
   readonly socketsFound: number
-  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  /** Number of this process on the kernel side; differs from `process.pid` in a PID namespace. */
   readonly selfPid: number
-  /** Milliseconds since the last drain; 0 once it has detached, as nothing waits then. */
+  /** Milliseconds since the last drain; 0 once detached, as nothing is pending then. */
   readonly sinceDrainMs: number
-  /** Which request each thread works on, to be shared with the sampler's object; undefined: it cannot be told. */
+  /** Request that each thread works on, to share with the sampler's object; undefined if unavailable. */
   readonly requests?: MapHandle
   /**
-   * Until when all records have been handed on, by `performance.now()`: now, but while more wait than there was time for.
-   * Never goes back.
+   * Time up to which all records have been delivered, by `performance.now()`: the current time unless there is a
+   * backlog. Never decreases.
    */
   readonly reachedMs: number
   /** The same in nanoseconds of the monotonic clock. */
   readonly reachedNs: number
   readonly backlog: Backlog
-  /** Bytes that the backlog may have from now on. */
+  /** Sets the maximum memory of the backlog. */
   limitBacklog(bytes: number): void
-  /** Whether `maxPerSecond` holds: else every call is read here. */
+  /** Whether `maxPerSecond` is enforced; otherwise every call is read here. */
   readonly hasBudget: boolean
-  /** Milliseconds since the start in which records were handed on. */
+  /** Milliseconds spent on delivery since the start. */
   readonly busyMs: number
-  /** Hands on the records that wait, for some milliseconds; those that are left follow by themselves. */
+  /** Delivers pending records for some milliseconds; the rest follows automatically. */
   drain(): void
-  /** Resolves when the records that wait now have been handed on, or after `mostMs`. */
+  /** Resolves when the currently pending records are delivered, or after `mostMs`. */
   settled(mostMs: number): Promise<void>
-  /** Hands on what the kernel counted since the last call, records first, as far as there is time for them. */
+  /** Delivers pending records as far as time allows, then the kernel's counts since the last call. */
   collect(): void
-  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  /** Counters of the kernel side, over all CPUs; the final values after the end. */
   counters(): Record<CaptureCounter, number>
   apply(rules: CaptureRules): void
-  /** A connection is not what it was taken for: its bytes are no longer passed on. */
+  /** Drops further bytes of a connection that turned out to be of another kind. */
   refuse(connection: number): void
-  /** Whether `requests` is kept. Up to 25 ns for each call on a socket; off at first. */
+  /** Switches `requests` on or off. Costs up to 25 ns per socket call; off at first. */
   trackRequests?(on: boolean): void
-  /** Reads inside TLS from now on, until it is closed. Throws where the kernel refuses what that takes. Once. */
+  /** Starts to read inside TLS, until closed. Throws if the kernel rejects the programs. Call once. */
   tls(options: TlsOptions): TlsProbes
-  /** Detaches, and hands on all records. What was counted can still be collected. */
+  /** Detaches, and delivers all records. Counts can still be collected. */
   detach(): void
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void
 }
 
-/** A way of seeing the bytes that go over sockets. */
+/** A way to see the bytes of sockets. */
 export interface Backend {
-  /** As `agent.ebpf.backend` names it. */
+  /** Value of `agent.ebpf.backend`. */
   readonly name: string
   readonly summary: string
   readonly needs: readonly Need[]
-  /** Its BPF object that takes heads of so many bytes; undefined where none takes them. */
+  /** BPF object for heads of this size; undefined if there is none. */
   objectFor(captureBytes: number): string | undefined
-  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  /** Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. */
   open(native: Native, options: CaptureOptions, sink: CaptureSink): Capture
 }
 
-/** A back end whose programs know the socket, as `SocketCapture` takes it. */
+/** A back end for `SocketCapture`, whose programs know the socket. */
 export interface CaptureBackend extends Backend {
-  /** Its BPF objects, smallest first: each takes heads of up to so many bytes. */
+  /** BPF objects in ascending order of their maximum head size. */
   readonly objects: readonly { readonly file: string; readonly captureBytes: number }[]
   readonly programs: readonly string[]
-  /** For what those miss while one of them has lost the CPU: since Linux 7.0. */
+  /** Second copies of programs, for calls skipped while the first copy is preempted (Linux 7.0 and later). */
   readonly again: readonly string[]
-  /** Those of its programs that are attached to functions of libraries, one by one (src/signals/capture/tls). */
+  /** Programs that are attached to individual library functions (src/signals/capture/tls). */
   readonly uprobes: readonly string[]
-  /** The iterator that tells the kernel who the agent is and finds the sockets that are open already. */
+  /** Iterator that identifies the agent to the kernel side and finds open sockets. */
   readonly bootstrap: string
   /** Offsets of its global variables, from the object's BTF. */
   readonly layout: CaptureLayout

@@ -1,22 +1,22 @@
 import { setImmediate } from 'node:timers/promises'
 
-/** How often a buffer is drained. */
+/** Interval of drains. */
 const everyMs = 100
-/** How long a drain may take before the rest of the agent gets a turn. */
+/** Maximum duration of a drain before the event loop continues. */
 const turnMs = 5
 
 /**
- * Drains a buffer of the kernel: ten times a second, and in turns while more waits than one turn takes. The clock that it
- * keeps stands still meanwhile, so that what waits for a record that is late is not given up.
+ * Drains a kernel buffer ten times per second, in several turns if more is pending than one turn can read. Its clock
+ * stands still until then, so that nothing that waits for a late record expires.
  */
 export class DrainTurns {
   readonly #batch: () => number
   readonly #timer: NodeJS.Timeout
-  /** Nanoseconds that the monotonic clock is ahead of `performance.now()`. */
+  /** Offset in nanoseconds from `performance.now()` to the monotonic clock. */
   readonly #aheadNs = Number(process.hrtime.bigint()) - performance.now() * 1e6
   #again: NodeJS.Immediate | undefined
   #drainedMs = performance.now()
-  /** Everything until then was handed on. */
+  /** Records up to this time were delivered. */
   #reachedMs = performance.now()
   #isBehind = false
   #isRunning = false
@@ -24,20 +24,20 @@ export class DrainTurns {
   #busyMs = 0
 
   /**
-   * `batch` hands on the next records. It returns the time of the newest in nanoseconds of the monotonic clock, or 0 where
-   * nothing is left.
+   * `batch` delivers the next records. It returns the time of the newest in nanoseconds of the monotonic clock, or 0 if
+   * none are left.
    */
   constructor(batch: () => number) {
     this.#batch = batch
     this.#timer = setInterval(() => this.run(), everyMs)
   }
 
-  /** More waits than the last turns took. */
+  /** More is pending than the last turns could read. */
   get isBehind(): boolean {
     return this.#isBehind
   }
 
-  /** Milliseconds that drains took since the start. */
+  /** Milliseconds spent on drains since the start. */
   get busyMs(): number {
     return this.#busyMs
   }
@@ -47,7 +47,10 @@ export class DrainTurns {
     return performance.now() - this.#drainedMs
   }
 
-  /** Until when everything was handed on, by `performance.now()`: now, but for a time of much to do. Never goes back. */
+  /**
+   * Time up to which records were delivered, by `performance.now()`: the current time unless there is a backlog. Never
+   * decreases.
+   */
   get reachedMs(): number {
     if (!this.#isBehind) this.#reachedMs = Math.max(this.#reachedMs, performance.now())
     return this.#reachedMs
@@ -58,7 +61,7 @@ export class DrainTurns {
     return this.reachedMs * 1e6 + this.#aheadNs
   }
 
-  /** Hands on what waits, for `mostMs`; what is left follows by itself. */
+  /** Delivers pending records for `mostMs`; the rest follows automatically. */
   run(mostMs = turnMs): void {
     if (this.#stopped || this.#isRunning) return
     this.#isRunning = true
@@ -72,7 +75,7 @@ export class DrainTurns {
   }
 
   #run(mostMs: number): void {
-    const { reachedMs } = this // of before what comes now
+    const { reachedMs } = this // the value before this run
     this.#drainedMs = performance.now()
     const endMs = this.#drainedMs + mostMs
     this.#isBehind = true
@@ -91,7 +94,7 @@ export class DrainTurns {
     })
   }
 
-  /** Resolves when what waits now has been handed on, or after `mostMs`. */
+  /** Resolves when the currently pending records are delivered, or after `mostMs`. */
   async settled(mostMs: number): Promise<void> {
     const nowMs = performance.now()
     this.run()

@@ -4,7 +4,7 @@ import { svcCounter } from '../../kernel/gen/syscalls.ts'
 import type { Native } from '../../kernel/native.ts'
 import type { CaptureCounter } from './capture.ts'
 
-/** What the kernel side counted, over all CPUs (bpf/include/layout.h, svc_counter). */
+/** Counters of the kernel side, over all CPUs (bpf/include/layout.h, svc_counter). */
 export function kernelCounters(native: Native, object: BpfObject): Record<CaptureCounter, number> {
   const map = object.map('counters')
   const value = Buffer.alloc(map.slotSize)

@@ -20,41 +20,41 @@ import {
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
 const server = svcNetSide.indexOf('server')
-/** What is done with each of a batch may mean a look at its process. */
+/** Small, as each entry may require a lookup of its process. */
 const batchEntries = 64
-/** After so long others have their turn. */
+/** Milliseconds of work before yielding. */
 const workMs = 5
-/** Looks without a change after which a pair that has no connection is let go. */
+/** Unchanged looks after which a pair without connections is removed. */
 const idleLooks = 4
-/** The files of all processes are looked at for 1 % of the time at most: it takes some microseconds each. */
+/** Scanning the files of all processes takes at most 1 % of the time; each takes some microseconds. */
 const restShare = 100
 const numbers = svcNetPair.comm / 8
-/** An owner's number has its group's above so many bits (OWNER_BITS of bpf/include/owner.h). */
+/** Position of the group's number in an owner's number (OWNER_BITS in bpf/include/owner.h). */
 const ownerBits = Math.log2(bss.ownerPairsSize / bss.groupPairsSize)
 const twoTo32 = 4294967296
 
-/** A pair; it is known by the bytes of its key. */
+/** A pair, identified by the bytes of its key. */
 interface Known {
-  /** The numbers of `svc_net_pair` as of the last look. */
+  /** Numbers of `svc_net_pair` at the last look. */
   readonly seen: Float64Array
   idle: number
   look: number
 }
 
-/** Of a pair in memory: its key, and its numbers. */
+/** Memory of a pair: its key and its numbers. */
 const knownBytes = 720
 
-/** What the kernel side could not do. */
+/** Losses of the kernel side. */
 export interface NetworkCounters {
-  /** Times that something was counted without its pair: its owner had its share of the 16,384 that there are. */
+  /** Events counted without their pair, because the owner had its share of the 16,384 entries. */
   readonly overflowed: number
-  /** Connections that are not in any number: the kernel had no memory for their state. */
+  /** Connections that are not counted, because the kernel had no memory for their state. */
   readonly storage_full: number
 }
 
 /**
- * Connections of TCP, counted in the kernel by process and peer (bpf/net.bpf.c). Costs nothing for a packet or a call;
- * opening and closing a connection take about a microsecond together.
+ * TCP connections counted in the kernel by process and peer (bpf/net.bpf.c). No cost per packet or call; opening and
+ * closing a connection cost about a microsecond together.
  */
 export class NetworkProbe {
   readonly #native: Native
@@ -75,8 +75,8 @@ export class NetworkProbe {
   #closed = false
 
   /**
-   * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `maxPairs`: no more than
-   * the kernel's table has.
+   * Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. `maxPairs`: at most the
+   * size of the kernel's table.
    */
   constructor(native: Native, maxPairs = 16_384) {
     this.#native = native
@@ -91,8 +91,8 @@ export class NetworkProbe {
       this.#values = Buffer.alloc(batchEntries * this.#pairs.slotSize)
       this.#spare = Buffer.alloc(this.#pairs.slotSize)
       this.#files = this.#object.attach('svc_net_files')
-      // The first pass tells the kernel who the agent is and which ports are listened at; by these the second knows the
-      // side of connections that are there already.
+      // The first pass identifies the agent and finds the listening ports; with these, the second finds the side of
+      // existing connections.
       this.#lookAtFiles()
       for (const program of programs) this.#object.attach(program)
       this.#globals.setUint32(bss.watching, 1, true)
@@ -104,8 +104,8 @@ export class NetworkProbe {
   }
 
   /**
-   * Hands on what happened since the last call, pair by pair. `last`: also what open connections did until now, however
-   * much time that takes.
+   * Delivers changes since the last call, pair by pair. `last`: includes open connections up to now, however long that
+   * takes.
    */
   collect(take: (pair: NetworkPair) => void, last = false): void {
     if (this.#closed) return
@@ -114,7 +114,7 @@ export class NetworkProbe {
     for (const _ of this.#batches(take));
   }
 
-  /** The same, letting others have their turns; meanwhile `collect` may be called, and the probe be closed. */
+  /** The same with yields; `collect` and `close` may be called in between. */
   async collectInTurns(take: (pair: NetworkPair) => void): Promise<void> {
     if (this.#closed) return
     if (performance.now() >= this.#nextFilesMs) await this.#runFiles()
@@ -128,7 +128,7 @@ export class NetworkProbe {
     }
   }
 
-  /** Looks at all pairs, and at those without room: a batch with each step. */
+  /** Visits all pairs, and the overflow entry, in batches. */
   *#batches(take: (pair: NetworkPair) => void): Generator<void> {
     const keys = this.#keys
     const values = this.#values
@@ -149,19 +149,19 @@ export class NetworkProbe {
     return { overflowed: at(bss.overflowed), storage_full: at(bss.storageFull) }
   }
 
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
     this.#object.close()
   }
 
-  /** Of the pairs that are known: as many as the kernel's table has. */
+  /** Memory of the known pairs, at most the size of the kernel's table. */
   get bytes(): number {
     return this.#known.size * knownBytes
   }
 
-  /** How many pairs of a process are known. */
+  /** Number of known pairs of a process. */
   sizeOf(pid: number): number {
     let pairs = 0
     for (const id of this.#known.keys()) if (keyOf(id).readUInt32LE(svcNetKey.pid) === pid) pairs++
@@ -192,7 +192,7 @@ export class NetworkProbe {
       known = { seen: new Float64Array(numbers), idle: 0, look: 0 }
       this.#known.set(id, known)
     }
-    // A batch may show an element again where the table changes meanwhile.
+    // A batch may repeat an element if the table changes concurrently.
     if (known.look === this.#looks) return
     known.look = this.#looks
     if (!this.#fill(known.seen, values, at)) {
@@ -204,7 +204,7 @@ export class NetworkProbe {
     take(this.#pair)
   }
 
-  /** Sets the numbers of the pair to what is new. False: nothing is. */
+  /** Sets the pair to the differences since the last look. False: no change. */
   #fill(seen: Float64Array, values: Buffer, at: number): boolean {
     let changed = false
     const grown = (offset: number): number => {
@@ -249,10 +249,10 @@ export class NetworkProbe {
     pair.comm = this.#words.intern(values, from, end)
   }
 
-  /** Lets go of a pair that did nothing for a while and has no connection. */
+  /** Removes a pair without connections after some unchanged looks. */
   #rest(id: string, known: Known): void {
     if (known.seen[svcNetPair.open >> 3] !== 0 || ++known.idle < idleLooks) return
-    // Looked at once more, as the others of its batch took their time.
+    // Reads it again: time has passed since the batch was read.
     const key = keyOf(id)
     if (this.#native.mapLookup(this.#pairs, key, this.#spare)) {
       for (let i = 0; i < numbers; i++) if (i64(this.#spare, 8 * i) !== known.seen[i]) return
@@ -262,7 +262,7 @@ export class NetworkProbe {
     this.#known.delete(id)
   }
 
-  /** A pair of an owner was deleted. The kernel counts at the same time. */
+  /** Uncounts a deleted pair of an owner, atomically with the kernel's counting. */
   #release(owner: number): void {
     const counts = this.#counts
     for (const at of [bss.pairsUsed, bss.groupPairs + 4 * (owner >> ownerBits), bss.ownerPairs + 4 * owner])
@@ -293,12 +293,12 @@ function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
   native.objectSetData(object, '.rodata', rodata.pairsMax, new Uint8Array(Uint32Array.of(maxPairs).buffer))
 }
 
-/** Exact below 2^53, whatever the sign. */
+/** Exact below 2^53, of either sign. */
 function i64(bytes: Buffer, at: number): number {
   return bytes.readUInt32LE(at) + bytes.readInt32LE(at + 4) * twoTo32
 }
 
-/** Stands for the key of what had no room. */
+/** Key of the overflow entry. */
 const noKey = Buffer.alloc(svcNetKey.size)
 
 function keyOf(id: string): Buffer {

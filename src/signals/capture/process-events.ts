@@ -15,12 +15,12 @@ import { loadObject } from '../../kernel/load-object.ts'
 import type { Native, RingHandle } from '../../kernel/native.ts'
 
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
-/** The first that the kernel takes: the tracepoint has had two forms. */
+/** The tracepoint has two forms; the first program that the kernel accepts is used. */
 export const oomPrograms = ['svc_process_oom', 'svc_process_oom_pid'] as const
 const drainMs = 250
 const clockMs = 10_000
 const drainBytes = 64 * 1024
-/** Executables of processes that are remembered until they end. */
+/** Maximum executables remembered until their process ends. */
 const maxExecutables = 8_192
 const twoTo32 = 4294967296
 /** USER_HZ is 100 (include/uapi/asm-generic/param.h). */
@@ -30,15 +30,15 @@ const warn = { severity: 13, text: 'WARN' }
 const error = { severity: 17, text: 'ERROR' }
 
 export interface ProcessEventsOptions {
-  /** Events that become records, a second; the others are only counted. */
+  /** Maximum log records per second; further events are only counted. */
   readonly maxPerSecond?: number
-  /** Takes what records are made of, each before its record. */
+  /** Receives each event before its record. */
   readonly onProcess?: (event: ProcessNews) => void
-  /** Takes a record, which is filled again for the next one. */
+  /** Receives a record, which is reused for the next one. */
   readonly emit: (record: LogRecord) => void
 }
 
-/** All metrics of processes' lives. */
+/** All metrics of process events. */
 export const processMetrics = {
   starts: counter('svc.process.starts', 'Processes that were started, without threads.'),
   execs: counter('svc.process.execs', 'Programs that processes executed (execve).'),
@@ -49,23 +49,23 @@ export const processMetrics = {
   oomKills: counter('svc.process.oom_kills', 'Processes that the kernel killed for lack of memory.'),
 }
 
-/** How often each thing happened since the start, of the whole host. */
+/** Counts for the whole host since the start. */
 export interface ProcessCounts {
   readonly starts: number
   readonly execs: number
   readonly oomKills: number
-  /** By `success`, `error` and the names of signals. */
+  /** By `success`, `error` and signal names. */
   readonly exits: ReadonlyMap<string, number>
 }
 
 /**
- * Programs that start, processes that end, and those that the kernel kills for want of memory, as log records and as
- * metrics (bpf/process.bpf.c). Counts are exact; records come 250 ms later, and not more of them than were asked for.
+ * Program starts, process exits and OOM kills, as log records and metrics (bpf/process.bpf.c). Counts are exact;
+ * records are delayed by 250 ms and limited in rate.
  */
 export class ProcessEvents {
-  /** Records that were made. */
+  /** Number of emitted records. */
   reported = 0
-  /** Milliseconds since the start that this took, with what others do of what they are told. */
+  /** Milliseconds spent since the start, including the consumers of the events. */
   busyMs = 0
   readonly #native: Native
   readonly #object: BpfObject
@@ -77,17 +77,17 @@ export class ProcessEvents {
   readonly #bytes = Buffer.alloc(drainBytes)
   readonly #record = new LogRecord()
   readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
-  /** By process number. */
+  /** Executables by process number. */
   readonly #executables = small(new BoundedMap<number, string>(maxExecutables))
   readonly #startUs: number
-  /** Microseconds between the kernel's monotonic clock and the Unix epoch. */
+  /** Microseconds from the kernel's monotonic clock to the Unix epoch. */
   #offsetUs = 0
   #clockAt = 0
   #lastUntold = 0
   #draining = false
   #closed = false
 
-  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  /** Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. */
   constructor(native: Native, { maxPerSecond = 1_000, emit, onProcess }: ProcessEventsOptions) {
     this.#native = native
     this.#emit = emit
@@ -114,17 +114,17 @@ export class ProcessEvents {
     }
   }
 
-  /** Programs that the kernel refused, with its reasons: of the two for `oom_kill` it may take one only. */
+  /** Programs that the kernel rejected, with reasons: it may accept only one of the two for `oom_kill`. */
   get leftOut(): ReadonlyMap<string, string> {
     return this.#object.leftOut
   }
 
-  /** Events that become records from now on, a second; the others are only counted. */
+  /** Sets the maximum log records per second; further events are only counted. */
   limit(maxPerSecond: number): void {
     if (!this.#closed) this.#globals.setUint32(bss.eventsMax, maxPerSecond, true)
   }
 
-  /** Makes records of all events that wait. Asked for by who takes a record, it does nothing. */
+  /** Emits records of all pending events. Does nothing if called from a consumer of a record. */
   drain(): void {
     if (this.#closed || this.#draining) return
     if (performance.now() - this.#clockAt > clockMs) this.#setClock()
@@ -146,7 +146,7 @@ export class ProcessEvents {
     }
   }
 
-  /** Events that were only counted: more than were asked for, or no room. */
+  /** Events without a record, because of the rate limit or lack of room. */
   get unreported(): number {
     if (this.#closed) return this.#lastUntold
     let all = 0
@@ -168,7 +168,7 @@ export class ProcessEvents {
     }
   }
 
-  /** The counts at `timeUs` (microseconds since the Unix epoch), for the host's resource. */
+  /** Counts at `timeUs` (microseconds since the Unix epoch), for the host's resource. */
   metrics(timeUs: number): Metric[] {
     if (this.#closed) return []
     const startUs = this.#startUs
@@ -188,7 +188,7 @@ export class ProcessEvents {
     ].filter(({ points }) => points.length > 0)
   }
 
-  /** Detaches, makes records of what waits, and unloads. May be called again. */
+  /** Detaches, emits pending records, and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     clearInterval(this.#timer)
@@ -329,14 +329,14 @@ export class ProcessEvents {
     if (cgroup !== 0) attributes.add('svc.cgroup.id', cgroup)
   }
 
-  /** The name of the executable's file, or else the kernel's short name of the process. */
+  /** File name of the executable, otherwise the kernel's short name of the process. */
   #nameOf(at: number, path: string): string {
     const name = path.slice(path.lastIndexOf('/') + 1)
     if (name !== '') return name
     return this.#text(at + svcProcessEvent.comm, svcProcessEvent.commSize)
   }
 
-  /** What stands before the first zero. */
+  /** Text up to the first NUL. */
   #text(from: number, size: number): string {
     const bytes = this.#bytes
     let end = from
@@ -350,10 +350,10 @@ const noNames: readonly string[] = []
 const signalNames = new Map(
   Object.entries(constants.signals).map(([name, number]) => [number as number, name]),
 )
-// Two names of one number: those of signal(7).
+// Of two names for the same number, the one in signal(7).
 for (const name of ['SIGABRT', 'SIGIO'] as const) signalNames.set(constants.signals[name], name)
 
-/** Real-time signals have no names, only numbers. */
+/** Real-time signals have only numbers. */
 function signalName(number: number): string {
   return signalNames.get(number) ?? `SIG${number}`
 }

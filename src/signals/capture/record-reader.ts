@@ -9,7 +9,7 @@ import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSegment, svcSide } fro
 
 const server = svcSide.indexOf('server')
 const twoTo32 = 4294967296
-/** Of version 00 (W3C Trace Context, 3.2.2). */
+/** Length in version 00 (W3C Trace Context, section 3.2.2). */
 const traceparentLength = 55
 const space = 0x20
 const noBytes = Buffer.alloc(0)
@@ -18,21 +18,21 @@ const noBytes = Buffer.alloc(0)
 const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 32, missed: 64 }
 
 /**
- * Makes operations of `svc_record` and `svc_red_key` (bpf/include/layout.h), and segments of `svc_segment`. Allocates
- * nothing once it is warm.
+ * Converts `svc_record` and `svc_red_key` (bpf/include/layout.h) to operations, and `svc_segment` to segments. Does not
+ * allocate after warm-up.
  */
 export class RecordReader {
   readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
   readonly #addresses = small(new BoundedMap<string, string>(4096))
-  /** Request heads of what was only counted, by method and minor version. */
+  /** Request heads of counted operations, by method and minor version. */
   readonly #heads = new Map<number, Buffer>()
-  /** Filled by each record, and by each key. */
+  /** Reused for each record and key. */
   readonly #operation = new Operation(new Connection(), new CapturedHead())
   readonly #common = new Operation(new Connection(), new CapturedHead())
 
   /**
-   * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory from
-   * its first byte. The operation is valid until the next.
+   * Reads the record at byte `at` of `bytes` (a multiple of 8). `words32` and `words16` are views of the same memory
+   * from its first byte. The operation is valid until the next one.
    */
   record(bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): Operation {
     const operation = this.#operation
@@ -77,14 +77,14 @@ export class RecordReader {
     head.traceparentStart = at + svcRecord.traceparent
     head.traceparentEnd = head.traceparentStart
     if (bytes[at + svcRecord.hasTraceparent] !== 0) {
-      // The byte behind the value's 55 is the line's end, or shows a longer value.
+      // The byte after the 55 of the value ends the line, or belongs to a longer value.
       const longer = bytes[head.traceparentStart + traceparentLength]! > space
       head.traceparentEnd += traceparentLength + (longer ? 1 : 0)
     }
     return operation
   }
 
-  /** Reads the `svc_segment` at byte `at`, whose captured bytes follow it. */
+  /** Reads the `svc_segment` at byte `at`, which is followed by its captured bytes. */
   segment(segment: Segment, bytes: Buffer, words32: Uint32Array, words16: Uint16Array, at: number): void {
     const w = at >>> 2
     const h = at >>> 1
@@ -121,7 +121,10 @@ export class RecordReader {
     segment.peerPort = words16[h + (svcSegment.peerPort >> 1)]!
   }
 
-  /** Reads a key of `red`: what the operations that were counted have in common, and zero for all else. Valid until the next. */
+  /**
+   * Reads a key of `red` as an operation with the common fields of the counted operations; all others are zero. Valid
+   * until the next one.
+   */
   counted(key: Buffer): Operation {
     const operation = this.#common
     const { connection, head } = operation

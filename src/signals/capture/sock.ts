@@ -4,7 +4,7 @@ import type { CaptureBackend } from './capture.ts'
 import { SocketCapture } from './socket-capture.ts'
 import { namesOf, oneForAll } from './tls/programs.ts'
 
-/** The tracepoints at the end of sock_sendmsg and sock_recvmsg, with the socket in hand (kernel 6.3 and newer). */
+/** Tracepoints at the end of sock_sendmsg and sock_recvmsg, with access to the socket (kernel 6.3 and later). */
 export const sock: CaptureBackend = {
   name: 'sock',
   summary: 'Socket tracepoints: one program run per socket call, none for other files.',

@@ -2,7 +2,6 @@ import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
 import { Segment } from '../../foundation/model/stream.ts'
 import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
@@ -34,6 +33,7 @@ import {
   type CaptureCounter,
   type CaptureOptions,
   type CaptureRules,
+  type CaptureSink,
   maySkip,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
@@ -41,42 +41,42 @@ import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'
 import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
-/** How often the clocks are compared: NTP moves the wall clock. */
+/** Interval of clock comparisons: NTP adjusts the wall clock. */
 const clockMs = 10_000
-/** Records of one batch: a millisecond or two. */
+/** Records of one batch: one or two milliseconds of work. */
 const drainBytes = 64 * 1024
-/** What `collect` may take for records that wait. */
+/** Maximum duration of pending records in `collect`. */
 const collectMs = 25
-/** What the end may take for them. */
+/** Maximum duration of the final drain. */
 const lastMs = 2_000
-/** Collections without a change after which a counted series of the kernel is let go. */
+/** Unchanged collections after which a counted series is removed from the kernel. */
 const idleCollections = 4
 const iteratorBytes = 4 * 1024 * 1024
 const batchEntries = 64
 const twoTo32 = 4294967296
 
-/** A series; it is known by the bytes of its key. */
+/** A series, identified by the bytes of its key. */
 interface Counted {
-  /** count, sum, buckets as of the last collection. */
+  /** count, sum and buckets at the last collection. */
   readonly seen: Float64Array
   idle: number
 }
 
-/** Loads a capture back end, drains what it records and reads what it counts. */
+/** Loads a capture back end, and reads its records and counts. */
 export class SocketCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
   readonly perfBuffers = []
   readonly noRoom = 'ring_full'
-  /** Records read from the ring. */
+  /** Number of records read from the ring. */
   received = 0
   /** TCP sockets of other processes that were open at the start, listening ones included. */
   socketsFound = 0
-  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  /** Number of this process on the kernel side; differs from `process.pid` in a PID namespace. */
   readonly selfPid: number
   readonly requests: MapHandle
   readonly #native: Native
-  /** Its programs and maps. */
+  /** Programs and maps. */
   readonly object: BpfObject
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
@@ -87,7 +87,7 @@ export class SocketCapture implements Capture {
   readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
   readonly #words32 = new Uint32Array(this.#bytes.buffer)
   readonly #words16 = new Uint16Array(this.#bytes.buffer)
-  /** The programs' variables. */
+  /** Global variables of the programs. */
   readonly #globals: ArrayBuffer
   readonly #counted = new Map<string, Counted>()
   readonly #buckets = new Float64Array(svcRed.bucketsSize / 8)
@@ -99,8 +99,8 @@ export class SocketCapture implements Capture {
   #closed = false
 
   /**
-   * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
-   * it stays in the kernel then.
+   * Loads and attaches. Throws if the kernel rejects the programs (`LoadError`, or an error of the native boundary);
+   * nothing remains loaded then.
    */
   constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
     this.#native = native
@@ -117,7 +117,7 @@ export class SocketCapture implements Capture {
     try {
       native.bumpMemlock()
     } catch {
-      // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
+      // Only kernels before 5.11 count maps against the limit; they report it when they reject a map.
     }
     this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
@@ -137,8 +137,8 @@ export class SocketCapture implements Capture {
       native.ringAbsorb(ring, options.backlogBytes)
       this.#ring = ring
       this.ringSize = ring.size
-      // The first pass tells the kernel who the agent is, so that it never sees itself; the second finds the sockets
-      // that were opened between it and the attachment.
+      // The first pass identifies the agent, so that it never sees itself; the second finds the sockets that were
+      // opened between the first and the attachment.
       this.#bootstrap()
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of this.#attached) this.object.attach(program)
@@ -201,7 +201,7 @@ export class SocketCapture implements Capture {
     }
   }
 
-  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  /** Counters of the kernel side, over all CPUs; the final values after the end. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
     const map = this.object.map('counters')
@@ -217,15 +217,15 @@ export class SocketCapture implements Capture {
   }
 
   /**
-   * From now on these rules hold; they may change as often as one likes. Only what differs is written, each number at
-   * once, so that whatever stays as it was is never seen otherwise by the programs. About 0.1 ms, for the ports.
+   * Applies new rules, as often as needed. Writes only differences, each number atomically, so that the programs see no
+   * intermediate state of unchanged rules. Takes about 0.1 ms, for the ports.
    */
   apply(rules: CaptureRules): void {
     const { bss } = this.backend.layout
     const globals = this.#globals
     const { maxPerSecond } = rules
     if (maxPerSecond > 0) {
-      // Before the bound itself: where there was none, it must not hold without its burst.
+      // Before the limit itself: a new limit must not apply without its burst.
       put(new BigInt64Array(globals, bss.budgetBurst, 1), BigInt(Math.ceil(maxPerSecond)))
       const share = Math.min(32, Math.max(1, Math.floor(maxPerSecond / 640)))
       put(new Uint32Array(globals, bss.budgetShare, 1), share)
@@ -238,13 +238,13 @@ export class SocketCapture implements Capture {
     const wanted = new Uint8Array(bss.portsSize).fill(Number(rules.includePorts.length > 0))
     for (const port of rules.includePorts) wanted[port] = 0
     for (const port of rules.excludePorts) wanted[port] = 1
-    wanted[0] = 0 // connections whose port is not known yet
+    wanted[0] = 0 // connections without a known port
     const ports = new Uint8Array(globals, bss.ports, bss.portsSize)
     for (let port = 0; port < wanted.length; port++)
       if (ports[port] !== wanted[port]) ports[port] = wanted[port]!
   }
 
-  /** What connection is not what it was taken for: its bytes are no longer passed on. */
+  /** Drops further bytes of a connection that turned out to be of another kind. */
   refuse(connection: number): void {
     if (this.#closed) return
     const key = Buffer.alloc(8)
@@ -256,7 +256,7 @@ export class SocketCapture implements Capture {
     put(new Uint8Array(this.#globals, this.backend.layout.bss.trackRequests, 1), Number(on))
   }
 
-  /** Reads inside TLS from now on, until it is closed. */
+  /** Starts to read inside TLS, until closed. */
   tls(options: TlsOptions): TlsProbes {
     const attached = new Uint32Array(this.#globals, sockBss.tlsAttached, 1)
     const setAttached = (on: boolean) => {
@@ -270,7 +270,7 @@ export class SocketCapture implements Capture {
     })
   }
 
-  /** Detaches, and hands on all records. What was counted can still be collected. */
+  /** Detaches, and delivers all records. Counts can still be collected. */
   detach(): void {
     if (this.#detached) return
     this.#detached = true
@@ -281,7 +281,7 @@ export class SocketCapture implements Capture {
     this.#skip()
   }
 
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     this.detach()
@@ -332,14 +332,14 @@ export class SocketCapture implements Capture {
     this.#clockAt = performance.now()
   }
 
-  /** Hands on the next records, as `DrainTurns` wants it. */
+  /** Delivers the next records, for `DrainTurns`. */
   #batch(): number {
     if (performance.now() - this.#clockAt > clockMs) this.#setClock()
     const length = this.#native.ringDrain(this.#ring, this.#bytes)
     return length === 0 ? 0 : this.#read(length)
   }
 
-  /** There is no time for what waits, if something does: exchanges are counted. */
+  /** Discards pending records for lack of time, and counts their exchanges. */
   #skip(): void {
     let exchanges = 0
     for (let length = -1; length !== 0; ) {
@@ -350,7 +350,7 @@ export class SocketCapture implements Capture {
     if (exchanges > 0) this.#sink.skipped(exchanges)
   }
 
-  /** Returns the time of the newest record, and more than 0. */
+  /** Returns the time of the newest record; greater than 0. */
   #read(length: number): number {
     const words32 = this.#words32
     const words16 = this.#words16
@@ -358,7 +358,7 @@ export class SocketCapture implements Capture {
     const piece = this.#piece
     const sink = this.#sink
     const reader = this.#reader
-    let timeAt = 0 // where there are but threads, the lengths of records are old enough
+    let timeAt = 0 // with only thread records, a record length is read as a very old time
     for (let at = 0; at < length; ) {
       const size = words32[at >>> 2]!
       const from = at + 8
@@ -409,8 +409,8 @@ export class SocketCapture implements Capture {
       return change
     }
     const sumNs = delta(svcRed.sumNs)
-    // A value that is read while it is written may lack parts of the call under way: the buckets decide how many calls
-    // there were, and what is left of the sum comes with a later collection, even if no call does.
+    // A value read during a write may lack parts of the current call: the buckets define the number of calls, and the
+    // rest of the sum is part of a later collection, even one without new calls.
     delta(svcRed.count)
     let count = 0
     for (let i = 0; i < this.#buckets.length; i++) {
@@ -419,7 +419,7 @@ export class SocketCapture implements Capture {
     }
     if (count === 0 && sumNs === 0) {
       if (++known.idle < idleCollections) return
-      // Looked at once more, as the others of its batch took their time.
+      // Reads it again: time has passed since the batch was read.
       if (
         this.#native.mapLookup(map, key, value) &&
         overCpus(value, svcRed.count) !== seen[svcRed.count >> 3]
@@ -447,12 +447,12 @@ function protocolBits(names: readonly string[]): number {
   return bits >>> 0
 }
 
-/** Writes a variable of the programs, if it is another. */
+/** Writes a variable of the programs if it changes. */
 function put<T extends number | bigint>(variable: { [index: number]: T }, value: T): void {
   if (variable[0] !== value) variable[0] = value
 }
 
-/** A number of a per-CPU `svc_red`, over all CPUs. */
+/** Number of a per-CPU `svc_red`, over all CPUs. */
 function overCpus(value: Buffer, offset: number): number {
   let total = 0
   for (let at = offset; at < value.length; at += svcRed.size) total += u64(value, at)

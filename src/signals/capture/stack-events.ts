@@ -5,27 +5,27 @@ import type { LinkHandle } from '../../kernel/native.ts'
 /** `enum perf_sw_ids` of linux/perf_event.h. */
 export const softwareEvent = { cpuClock: 0, pageFaults: 2 } as const
 
-/** `struct perf_event_attr`, its first version and the flags behind it. */
+/** `struct perf_event_attr`: its first version, and the flags after it. */
 const attributes = { size: 64, type: 0, config: 8, samplePeriod: 16, readFormat: 32, flags: 40 } as const
 const typeSoftware = 1
 const flagDisabled = 1n
-/** PERF_FORMAT_TOTAL_TIME_ENABLED: read(2) tells the count, and behind it for how many nanoseconds it was counted. */
+/** PERF_FORMAT_TOTAL_TIME_ENABLED: read(2) returns the count, then the nanoseconds for which it was enabled. */
 const formatTimeEnabled = 1n
 /** _IOW('$', 4, __u64) */
 const setPeriod = 0x40082404
 const onlineCpus = '/sys/devices/system/cpu/online'
-/** More than a kernel is built for. */
+/** More than kernels support. */
 const mostCpus = 8_192
 
 interface Opened {
   readonly fd: number
   readonly link: LinkHandle
   period: number
-  /** For how long it had counted when it was last looked at. */
+  /** Enabled time at the last check. */
   countedNs: bigint
 }
 
-/** A program that runs at one software event, on every CPU that is online. */
+/** A program on one software event of every online CPU. */
 export class CpuEvents {
   readonly #object: BpfObject
   readonly #program: string
@@ -34,7 +34,7 @@ export class CpuEvents {
   readonly #opened = new Map<number, Opened>()
   readonly #periodOf: (cpu: number) => number
 
-  /** Runs nowhere before `follow`. `periodOf`: after so many events, or nanoseconds, on a CPU. */
+  /** Starts with `follow`. `periodOf`: events, or nanoseconds, per sample on a CPU. */
   constructor(object: BpfObject, program: string, event: number, periodOf: (cpu: number) => number) {
     this.#object = object
     this.#program = program
@@ -42,14 +42,14 @@ export class CpuEvents {
     this.#periodOf = periodOf
   }
 
-  /** On how many CPUs. */
+  /** Number of CPUs. */
   get size(): number {
     return this.#opened.size
   }
 
   /**
-   * Takes in CPUs that came online, lets go of those that went, also of those that were away since the last call, and
-   * sets the periods of the others. Throws where the kernel refuses all of them.
+   * Adds CPUs that came online, closes those that went offline, even briefly, and sets the periods of the others.
+   * Throws if the kernel rejects all of them.
    */
   follow(): void {
     const online = cpusOnline()
@@ -74,14 +74,16 @@ export class CpuEvents {
     this.#opened.clear()
   }
 
-  /** False: its CPU went offline, as when the host sleeps. It does not count any more then, even if the CPU comes back. */
+  /**
+   * False: its CPU went offline, for example because the host slept. The event does not resume when the CPU comes back.
+   */
   #isCounting(event: Opened): boolean {
     const { countedNs } = event
     try {
       if (readSync(event.fd, this.#read) === this.#read.length)
         event.countedNs = this.#read.readBigUInt64LE(8)
     } catch {
-      return false // the kernel gave it up
+      return false // closed by the kernel
     }
     return event.countedNs > countedNs
   }
@@ -113,7 +115,7 @@ export class CpuEvents {
   }
 }
 
-/** Numbers of the CPUs that are online (kernel, "cpulist"): `0,3-5`. */
+/** Numbers of the online CPUs (kernel format "cpulist"): `0,3-5`. */
 function cpusOnline(): number[] {
   const cpus: number[] = []
   for (const part of readFileSync(onlineCpus, 'latin1').trim().split(',')) {
@@ -129,13 +131,13 @@ function wordOf(value: number): Uint8Array {
 }
 
 const nanosecondsPerSecond = 1e9
-/** Rates that are used at once, and how far from the asked one they may be. */
+/** Maximum rates in use at once, and their maximum distance from the configured one. */
 const mostRates = 4
 const farthest = 0.25
 
 /**
- * Up to four primes near a rate, the nearest first. A program that does something so many times a second would be met in
- * the same place again and again by a rate that divides it, or by all CPUs at the same rate.
+ * Up to four primes near a rate, nearest first. A program with periodic work would always be sampled at the same place
+ * if the rate divided its own, or if all CPUs had the same rate.
  */
 export function primesNear(rate: number): readonly number[] {
   const found: number[] = []

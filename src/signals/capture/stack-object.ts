@@ -1,4 +1,4 @@
-// Which programs of bpf/profile.bpf.c a kernel takes.
+// Selects the programs of bpf/profile.bpf.c that the kernel accepts.
 
 import { type BpfObject, LoadError } from '../../kernel/bpf-object.ts'
 import { rodata } from '../../kernel/gen/profile.ts'
@@ -7,7 +7,7 @@ import type { MapHandle, Native } from '../../kernel/native.ts'
 
 export const offCpuProgram = 'svc_profile_off_cpu'
 
-/** What is tried until the kernel takes it: to walk by tables, else along frame pointers. */
+/** Attempts in order: unwinding by tables, then by frame pointers. */
 const attempts: readonly { readonly build: Build; readonly plain: boolean }[] = [
   { build: 'new', plain: false },
   { build: 'old', plain: false },
@@ -15,19 +15,19 @@ const attempts: readonly { readonly build: Build; readonly plain: boolean }[] = 
   { build: 'old', plain: true },
 ]
 
-/** Refusals that no other programs would change: of rights, and of memory. */
+/** Errors that affect all programs equally: permissions and memory. */
 const forAll: ReadonlySet<string> = new Set(['EPERM', 'ENOMEM'])
 
 export interface StackObject {
   readonly object: BpfObject
   readonly build: Build
-  /** Why stacks are walked along frame pointers; undefined: by tables. */
+  /** Why stacks are walked by frame pointers; undefined if by tables. */
   readonly degraded: string | undefined
 }
 
 /**
- * Loads what walks by tables; where the kernel takes none of that, what it does. `plainOnly`: as there. `requests`: which
- * request each thread works on.
+ * Loads the programs that unwind by tables, or by frame pointers if the kernel rejects those. `plainOnly`: only by
+ * frame pointers. `requests`: request that each thread works on.
  */
 export function loadStackObject(
   native: Native,

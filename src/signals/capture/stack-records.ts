@@ -10,10 +10,10 @@ import {
 
 const frameBytes = 8
 
-/** Takes what a process's memory is called, which user space only hands back. */
+/** Receives the kernel's id of a process's memory, which user space only passes back. */
 export type ProcessMemoryTaken = (pid: number, memory: bigint) => void
 
-/** Hands on the record of `size` bytes that stands at `at` (bpf/include/profile/layout.h). */
+/** Reads and delivers the record of `size` bytes at `at` (bpf/include/profile/layout.h). */
 export function readStackRecord(
   bytes: Buffer,
   at: number,
@@ -39,7 +39,7 @@ export function readStackRecord(
   }
 }
 
-/** The name of a thread, of 16 bytes at most. */
+/** Thread name, at most 16 bytes. */
 export function commAt(bytes: Buffer, at: number, comms: Interner): string {
   let end = at
   while (end < at + svcStackRecord.commSize && bytes[end] !== 0) end++
@@ -71,7 +71,7 @@ function spacesOf(bytes: Buffer, from: number, count: number): Uint16Array {
   return spaces
 }
 
-/** The low 48 bits of each. */
+/** Low 48 bits of each. */
 function offsetsOf(bytes: Buffer, from: number, count: number): Float64Array {
   const offsets = new Float64Array(count)
   for (let i = 0; i < count; i++) offsets[i] = bytes.readUIntLE(from + i * frameBytes, 6)

@@ -37,76 +37,78 @@ import { loadStackObject, offCpuProgram } from './stack-object.ts'
 import { commAt, readStackRecord } from './stack-records.ts'
 
 const eventKinds = ['cpu', 'memory'] as const
-/** How often CPUs change their rates. */
+/** Interval at which CPUs change their rates. */
 const rotateMs = 5_000
-/** Page faults for one sample. */
+/** Page faults per sample. */
 const faultPeriod = 100
 const drainBytes = 128 * 1024
-/** Of one call of `drain`: the ring twice, so that it ends though others write on. */
+/** Maximum reads in one `drain`: twice the ring, so that it ends despite concurrent writes. */
 const mostDrains = 16
 const batchEntries = 256
 const mostAsked = 4_096
 const wordBytes = 4
 
-/** What is sampled. */
+/** Selection of samples. */
 export interface StackSamplerOptions {
-  /** Samples a second on each CPU, about: primes near it. */
+  /** Approximate samples per second and CPU; primes near it are used. */
   readonly sampleRate: number
   readonly cpu: boolean
-  /** Page faults: what makes memory resident. */
+  /** Page faults, where memory becomes resident. */
   readonly memory: boolean
   /** Waits of 1 ms and more. */
   readonly offCpu: boolean
-  /** Frames of the kernel, where that is what ran. */
+  /** Kernel frames, if kernel code was running. */
   readonly includeKernel: boolean
 }
 
 export interface StackSamplerSettings extends StackSamplerOptions {
-  /** A process of which nothing is told, as the first pid namespace numbers it. */
+  /** Process to exclude, by its number in the first PID namespace. */
   readonly selfPid?: number
-  /** As on a kernel that cannot walk by tables. */
+  /** Behaves as on a kernel that cannot unwind by tables. */
   readonly degraded?: boolean
-  /** Which request each thread works on (`Capture.requests`); without it samples name none. */
+  /** Request that each thread works on (`Capture.requests`); without it samples have no request. */
   readonly requests?: MapHandle
 }
 
-/** Since the start. */
+/** Counters since the start. */
 export interface StackCounters {
   readonly samples: Readonly<Record<SampleKind, number>>
-  /** Nanoseconds of CPU time that were sampled, and of time in which CPUs were idle. */
+  /** Sampled CPU time and idle time, in nanoseconds. */
   readonly samplesNs: number
   readonly idleNs: number
-  /** How walks up stacks of user space ended. */
+  /** How the walks of user stacks ended. */
   readonly ends: Readonly<Record<StackEnd, number>>
-  /** Stacks and questions that found no room in the ring: each is told again when it is next met. */
+  /** Stacks and questions without room in the ring; they are reported again at their next occurrence. */
   readonly ringFull: number
-  /** Samples that are in no count, because there were 16,384 distinct ones. */
+  /** Samples without a count, because there were 16,384 distinct ones. */
   readonly lost: Readonly<Record<SampleKind, number>>
-  /** Samples of a runtime without its own frames: the process runs another program by now; another thread's turn. */
+  /**
+   * Samples of a runtime without its own frames: the process executed another program, or another thread had the turn.
+   */
   readonly otherMemory: number
   readonly otherThread: number
 }
 
 /**
- * Stacks of the whole host (bpf/profile.bpf.c): tells each distinct one once, and counts. The tables by which stacks are
- * walked lie in memory that both sides see; whoever fills them writes rows, rules, pages and the file, then publishes it.
+ * Samples stacks of the whole host (bpf/profile.bpf.c): reports each distinct stack once, and counts. The unwind tables
+ * are in memory shared with the kernel side; writers fill rows, rules, pages and the file, then publish it.
  */
 export class StackSampler {
-  /** The unwind tables. `files`: `fileWords.size` words for each id. */
+  /** Unwind tables. `files`: `fileWords.size` words per id. */
   readonly tables: {
     readonly rows: Uint32Array
     readonly pages: Uint32Array
     readonly rules: Uint8Array
     readonly files: Uint32Array
-    /** Places of a file's fields, in words. */
+    /** Offsets of a file's fields, in words. */
     readonly fileWords: typeof fileWords
   }
-  /** Why stacks are walked by frame pointers only, and told as addresses; undefined: they are not. */
+  /** Why stacks are walked only by frame pointers and reported as addresses; undefined if they are not. */
   readonly degraded: string | undefined
-  /** Milliseconds since the start in which samples were handed on, with what others do of them. */
+  /** Milliseconds spent on delivery since the start, including the consumers. */
   busyMs = 0
   readonly #native: Native
-  /** Its programs and maps. */
+  /** Programs and maps. */
   readonly object: BpfObject
   readonly #build: Build
   readonly #sink: StackSink
@@ -121,7 +123,7 @@ export class StackSampler {
   readonly #comms = small(new Interner({ slots: 1024, maxLength: 16 }))
   readonly #keys = Buffer.alloc(batchEntries * svcCountKey.size)
   readonly #values = Buffer.alloc(batchEntries * svcCount.size)
-  /** What the kernel calls the memory of processes whose runtime it asked about. */
+  /** Kernel ids of the memory of processes with a reported runtime. */
   readonly #memories = small(new BoundedMap<number, bigint>(mostAsked))
   readonly #count: StackCount = {
     kind: 'cpu',
@@ -140,7 +142,7 @@ export class StackSampler {
   #closed = false
   #lastCounters: StackCounters | undefined
 
-  /** Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. */
+  /** Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. */
   constructor(native: Native, settings: StackSamplerSettings, sink: StackSink) {
     this.#native = native
     this.#sink = sink
@@ -185,12 +187,12 @@ export class StackSampler {
     }
   }
 
-  /** Changes what is sampled, at once. Throws where the kernel refuses to begin with a kind; the others go on. */
+  /** Changes the selection of samples immediately. Throws if the kernel rejects a kind; the others continue. */
   apply({ sampleRate, cpu, memory, offCpu, includeKernel }: StackSamplerOptions): void {
     if (this.#closed) return
     const before = this.#rates
     this.#rates = primesNear(Math.max(1, Math.round(sampleRate)))
-    // The next sample of each CPU ends a period of the rates before.
+    // The next sample of each CPU still has its old period.
     this.#expectRates([...before, ...this.#rates])
     this.#globals.setUint32(bss.includeKernel, includeKernel ? 1 : 0, true)
     if (this.#events.cpu.size === 0) this.#begin(bss.cpuTurn)
@@ -211,8 +213,8 @@ export class StackSampler {
   }
 
   /**
-   * From now on code of this file is unwound by the table with this id. All zeros are the vDSO.
-   * Throws when there are 8,192 files.
+   * Unwinds code of this file by the table with this id from now on. All zeros mean the vDSO. Throws if there are 8,192
+   * files.
    */
   publish(file: FileIdentity, id: number): void {
     if (this.#closed) return
@@ -221,7 +223,7 @@ export class StackSampler {
     this.#native.mapUpdate(this.#inodes, this.#inode, this.#id, 0)
   }
 
-  /** The table of this file is about to go. */
+  /** Call before the table of this file is removed. */
   unpublish(file: FileIdentity): void {
     if (this.#closed) return
     this.#setInode(file)
@@ -229,8 +231,8 @@ export class StackSampler {
   }
 
   /**
-   * How frames of a runtime are read in a process that was told of as `unknownRuntime`, as long as it runs the program
-   * that it ran then. Undefined: they cannot be, and it is not told of again.
+   * Sets how to read the frames of a runtime in a process that was reported as `unknownRuntime`, until it executes
+   * another program. Undefined: they cannot be read, and the process is not reported again.
    */
   setRuntime(pid: number, settings: RuntimeSettings | undefined): void {
     const memory = this.#memories.get(pid)
@@ -240,7 +242,7 @@ export class StackSampler {
     this.#native.mapUpdate(this.object.map('processes'), key, processOf(memory, settings), 0)
   }
 
-  /** All processes with a runtime are told of again. */
+  /** Reports all processes with a runtime again. */
   forgetRuntimes(): void {
     if (this.#closed) return
     const processes = this.object.map('processes')
@@ -252,13 +254,13 @@ export class StackSampler {
     this.#memories.clear()
   }
 
-  /** All stacks are told again when they are next met. */
+  /** Reports all stacks again at their next occurrence. */
   forgetStacks(): void {
     if (this.#closed) return
     this.#begin(bss.epoch)
   }
 
-  /** Tells of stacks, files and runtimes that wait. Is called by itself when one of them is urgent. */
+  /** Delivers pending stacks, files and runtimes. Runs automatically if one of them is urgent. */
   drain(): void {
     const beganMs = performance.now()
     this.#drainAll()
@@ -278,12 +280,12 @@ export class StackSampler {
     }
   }
 
-  /** Hands over what was counted since the last call; stacks that are new are told before. */
+  /** Delivers the counts since the last call, new stacks first. */
   collect(visit: (count: StackCount) => void): void {
     if (this.#closed) return
     const beganMs = performance.now()
     const full = this.#globals.getUint32(bss.active, true)
-    // Programs that run at this moment may still write to the one that is read: that comes with the call after next.
+    // Programs that are running may still write to the buffer that is read; those counts come with the call after next.
     this.#globals.setUint32(bss.active, 1 - full, true)
     this.#drainAll()
     const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
@@ -295,7 +297,7 @@ export class StackSampler {
     this.busyMs += performance.now() - beganMs
   }
 
-  /** After the end: what was counted until then. */
+  /** Final values after the end. */
   counters(): StackCounters {
     if (this.#lastCounters !== undefined) return this.#lastCounters
     return {
@@ -310,7 +312,7 @@ export class StackSampler {
     }
   }
 
-  /** Bytes of kernel memory that the maps take. */
+  /** Kernel memory of the maps in bytes. */
   get mapBytes(): number {
     if (this.#closed) return 0
     return this.#native
@@ -318,7 +320,7 @@ export class StackSampler {
       .reduce((total, { name }) => total + this.#bytesOf(name), 0)
   }
 
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     this.#lastCounters = this.counters()
@@ -344,7 +346,7 @@ export class StackSampler {
     }
   }
 
-  /** Of the table that the old build has: who waits now will not be seen to wake. */
+  /** Clears the table of the old build: current waits will have no end. */
   #forgetWaits(): void {
     const map = this.object.map('waits')
     const keys = Buffer.alloc(batchEntries * map.keySize)
@@ -354,12 +356,12 @@ export class StackSampler {
     new Uint8Array(this.#native.mapView(this.object.map('.bss.old'))).fill(0)
   }
 
-  /** What the kernel side noted in a turn before counts no more. */
+  /** Invalidates what the kernel side noted in the previous turn. */
   #begin(turn: number): void {
     this.#globals.setUint32(turn, (this.#globals.getUint32(turn, true) + 1) >>> 0, true)
   }
 
-  /** Each CPU has another rate, and each has all of them in turn. */
+  /** Gives each CPU another rate; each CPU has all of them in turn. */
   #rotate(): void {
     this.#turn++
     this.#expectRates(this.#rates)
@@ -368,7 +370,7 @@ export class StackSampler {
       try {
         this.#events[kind].follow()
       } catch {
-        // Memory or descriptors are short: the CPUs that run go on, and the others are tried again next time.
+        // Out of memory or descriptors: the other CPUs continue, and this one is retried next time.
       }
     }
   }
@@ -416,18 +418,18 @@ export class StackSampler {
     return counts
   }
 
-  /** As the kernel accounts for it (fdinfo, `memlock`). */
+  /** Size by the kernel's accounting (fdinfo, `memlock`). */
   #bytesOf(map: string): number {
     try {
       const text = readFileSync(`/proc/self/fdinfo/${this.object.map(map).fd}`, 'latin1')
       return Number(/^memlock:\s*(\d+)/m.exec(text)?.[1] ?? 0)
     } catch {
-      return 0 // no /proc: nothing is known then
+      return 0 // unknown without /proc
     }
   }
 }
 
-/** Places of the fields of a file's entry, in words. */
+/** Offsets of the fields of a file's entry, in words. */
 const fileWords = {
   size: svcUnwindFile.size / wordBytes,
   firstPage: svcUnwindFile.firstPage / wordBytes,

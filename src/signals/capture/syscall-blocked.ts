@@ -4,7 +4,7 @@ import { svcSyscallCall, svcSyscallCallKind } from '../../kernel/gen/syscalls.ts
 
 type Kind = (typeof svcSyscallCallKind)[number]
 
-/** Calls in which threads wait for others, by the kernel's numbers of them (asm/unistd.h). */
+/** Blocking calls by system call number (asm/unistd.h). */
 const waits: Readonly<Record<string, Readonly<Record<number, Kind>>>> = {
   x64: {
     0: 'buffer', // read
@@ -27,22 +27,22 @@ const waits: Readonly<Record<string, Readonly<Record<number, Kind>>>> = {
     286: 'vector', // preadv2
   },
 }
-/** Those of the table whose third argument is a pointer to a length and the fourth the flags. */
+/** Calls of the table whose third argument is a pointer to a length, and the fourth the flags. */
 const withFlags = [43, 288, 202, 242]
 const plainAccept = [43, 202]
 
-/** Of one process. */
+/** Maximum threads of one process. */
 const maxThreads = 16_384
 
-/** A call that a thread waits in, as the kernel side remembers it (`svc_syscall_call`). */
+/** A call in which a thread waits, in the kernel side's format (`svc_syscall_call`). */
 export interface BlockedCall {
   readonly tid: number
   readonly bytes: Buffer
 }
 
 /**
- * The calls that began before anybody watched: those that the threads of a process wait in, from /proc; undefined for each
- * thread that waits in none of them.
+ * Calls that began before the attachment and in which threads of a process wait, from /proc; undefined for each other
+ * thread.
  */
 export function* blockedCalls(pid: number, proc = '/proc'): Generator<BlockedCall | undefined, void> {
   for (const tid of namesIn(`${proc}/${pid}/task`, maxThreads)) {
@@ -50,13 +50,13 @@ export function* blockedCalls(pid: number, proc = '/proc'): Generator<BlockedCal
     try {
       bytes = parseSyscall(readFileSync(`${proc}/${pid}/task/${tid}/syscall`, 'latin1'))
     } catch {
-      // The thread is gone, or its calls may not be seen: its first message will be missed.
+      // The thread ended, or access to its calls is denied: its first message will be missed.
     }
     yield bytes && { tid: Number(tid), bytes }
   }
 }
 
-/** Reads `0 0x5 0x7ffe4a0 0x400 0x0 0x0 0x0 <sp> <pc>` (proc(5)); undefined for other calls, and for `running`. */
+/** Parses `0 0x5 0x7ffe4a0 0x400 0x0 0x0 0x0 <sp> <pc>` (proc(5)); undefined for other calls, and for `running`. */
 export function parseSyscall(text: string, arch: string = process.arch): Buffer | undefined {
   const [number, fd, address, third, fourth] = text.split(' ')
   const nr = Number(number)

@@ -4,7 +4,6 @@ import { ipText } from '../../foundation/lib/ip-text.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { CaptureSink } from '../../foundation/model/capture-sink.ts'
 import { Segment } from '../../foundation/model/stream.ts'
 import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
@@ -22,7 +21,15 @@ import {
 } from '../../kernel/gen/syscalls.ts'
 import { type MapHandle, mapType, type Native, type PollHandle } from '../../kernel/native.ts'
 import { tracepointFields } from '../../kernel/tracepoints.ts'
-import type { Backlog, Capture, CaptureCounter, CaptureOptions, CaptureRules, PerfBuffer } from './capture.ts'
+import type {
+  Backlog,
+  Capture,
+  CaptureCounter,
+  CaptureOptions,
+  CaptureRules,
+  CaptureSink,
+  PerfBuffer,
+} from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
@@ -40,19 +47,22 @@ import { ProcSockets } from './syscall-sockets.ts'
 import { openSyscallTls } from './syscall-tls.ts'
 import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
-/** How often the clocks are compared: NTP moves the wall clock. */
+/** Interval of clock comparisons: NTP adjusts the wall clock. */
 const clockMs = 10_000
-/** What `collect` may take for records that wait. */
+/** Maximum duration of pending records in `collect`. */
 const collectMs = 25
-/** What is open at the start is looked at so long at once, as what speaks before that is not known, and then in turns. */
+/**
+ * Maximum duration of the first search for open sockets without yielding: connections that are used before it ends are
+ * unknown.
+ */
 const firstLookMs = 1_000
 const lookMs = 2
-/** What the end may take for them. */
+/** Maximum duration of the final drain. */
 const lastMs = 2_000
 const twoTo32 = 4294967296
-/** Descriptors that no process has; the kernel side takes whoever closes a chosen one for the agent. */
+/** Descriptors that no process has: the kernel side takes the process that closes a chosen one as the agent. */
 const firstMagic = 2 ** 30
-/** Of `mapUpdate`. */
+/** Flag of `mapUpdate`. */
 const onlyNew = 1
 const kinds = {
   segment: svcKind.indexOf('segment'),
@@ -60,30 +70,30 @@ const kinds = {
   ...svcSyscallKind,
 }
 
-/** The object for kernels that have a ring buffer, and the one for those that have not. */
+/** Objects for kernels with and without a ring buffer. */
 const objects = { ring: 'syscalls.bpf.o', perf: 'perf/syscalls.bpf.o' } as const
 
 export interface SyscallCaptureOptions extends CaptureOptions {
-  /** Perf buffers even where there is a ring buffer. */
+  /** Uses perf buffers even if there is a ring buffer. */
   readonly perf?: boolean
 }
 
-/** Captures by the tracepoints of system calls: loads the programs, and completes what they record from /proc. */
+/** Captures by system call tracepoints: loads the programs, and completes their records from /proc. */
 export class SyscallCapture implements Capture {
   readonly backend: { readonly name: string }
   readonly ringSize: number
-  /** Records that were fetched. */
+  /** Number of fetched records. */
   received = 0
-  /** TCP sockets of other processes that were open at the start, listening ones included: as many as were found so far. */
+  /** TCP sockets of other processes that were open at the start, listening ones included, found so far. */
   socketsFound = 0
-  /** All of them have been found. */
+  /** Resolves when all of them are found. */
   readonly bootstrapped: Promise<void>
-  /** Number of this process as the kernel side knows it: another than `process.pid` in a pid namespace of its own. */
+  /** Number of this process on the kernel side; differs from `process.pid` in a PID namespace. */
   readonly selfPid: number
-  /** Tracepoints that this kernel has not got. */
+  /** Tracepoints that this kernel lacks. */
   readonly absent: readonly string[]
   readonly #native: Native
-  /** Its programs and maps. */
+  /** Programs and maps. */
   readonly object: BpfObject
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
@@ -95,26 +105,26 @@ export class SyscallCapture implements Capture {
   readonly #sockets = new ProcSockets()
   readonly #connections = new SyscallConnections(this.#sockets, connection => this.#isOpen(connection))
   readonly #attached: string[] = []
-  /** A bit for each port that is not observed, as the kernel side has them. */
+  /** A bit per excluded port, as on the kernel side. */
   readonly #ports = new Uint32Array(2048)
   /** Key and value of `connections`. */
   readonly #key = Buffer.alloc(8)
   readonly #entry = Buffer.alloc(svcSyscallConnection.size)
   #clockAt = 0
-  /** Records for which the end had no time. */
+  /** Records that the final drain had no time for. */
   #unread = 0
   #lastCounters: Record<CaptureCounter, number> | undefined
   readonly noRoom: Capture['noRoom']
   /** Undefined without a ring. */
   readonly #owners: RingOwners | undefined
-  /** What reads inside TLS. */
+  /** Programs that read inside TLS. */
   #inside: BpfObject | undefined
   #detached = false
   #closed = false
 
   /**
-   * Loads and attaches. Throws where the kernel refuses (`LoadError`, or an error of the native boundary); nothing of
-   * it stays in the kernel then.
+   * Loads and attaches. Throws if the kernel rejects the programs (`LoadError`, or an error of the native boundary);
+   * nothing remains loaded then.
    */
   constructor(
     native: Native,
@@ -129,7 +139,7 @@ export class SyscallCapture implements Capture {
     try {
       native.bumpMemlock()
     } catch {
-      // Only kernels before 5.11 count maps against the limit; they will say so when they refuse one.
+      // Only kernels before 5.11 count maps against the limit; they report it when they reject a map.
     }
     const perf = options.perf ?? native.probeMapType(mapType.ringbuf) !== 1
     const file = perf ? objects.perf : objects.ring
@@ -160,8 +170,8 @@ export class SyscallCapture implements Capture {
       native.mapUpdate(this.object.map('settings'), words(0), settingsBytes(options, records.size, magic), 0)
       this.apply(options)
       this.absent = this.#attachAll()
-      this.selfPid = this.#tellSelf(magic)
-      // What was opened before the programs were attached; the descriptors that they saw since are known better.
+      this.selfPid = this.#identifySelf(magic)
+      // Sockets opened before the attachment; the programs know later ones better.
       this.bootstrapped = this.#runs(this.#bootstrap())
       this.#turns = new DrainTurns(() => this.#batch())
       if (records.fd !== undefined) this.#poll = native.pollStart(records.fd, () => this.drain())
@@ -210,12 +220,12 @@ export class SyscallCapture implements Capture {
     if (!this.#closed) this.#records.limitBacklog(bytes)
   }
 
-  /** Hands on what waits. Nothing is only counted in the kernel. */
+  /** Delivers pending records. This back end counts nothing in the kernel alone. */
   collect(): void {
     this.#turns.run(collectMs)
   }
 
-  /** What the kernel side counted, over all CPUs. After the end: what it had counted then. */
+  /** Counters of the kernel side, over all CPUs; the final values after the end. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
     const counters = kernelCounters(this.#native, this.object)
@@ -225,12 +235,12 @@ export class SyscallCapture implements Capture {
     return counters
   }
 
-  /** From now on these rules hold; they may change as often as one likes. Only what differs is written. */
+  /** Applies new rules, as often as needed. Writes only differences. */
   apply(rules: CaptureRules): void {
     const wanted = new Uint32Array(this.#ports.length).fill(rules.includePorts.length > 0 ? 0xffff_ffff : 0)
     for (const port of rules.includePorts) wanted[port >>> 5]! &= ~(1 << (port & 31))
     for (const port of rules.excludePorts) wanted[port >>> 5]! |= 1 << (port & 31)
-    wanted[0]! &= ~1 // connections whose port is not known yet
+    wanted[0]! &= ~1 // connections without a known port
     const map = this.object.map('ports')
     for (const [index, bits] of wanted.entries()) {
       if (this.#ports[index] === bits) continue
@@ -239,7 +249,7 @@ export class SyscallCapture implements Capture {
     }
   }
 
-  /** The connection is not what it was taken for: its bytes are no longer passed on. */
+  /** Drops further bytes of a connection that turned out to be of another kind. */
   refuse(connection: number): void {
     if (this.#closed) return
     this.#connections.turnOff(connection)
@@ -258,7 +268,7 @@ export class SyscallCapture implements Capture {
     return probes
   }
 
-  /** Detaches, and hands on all records. */
+  /** Detaches, and delivers all records. */
   detach(): void {
     if (this.#detached) return
     this.#detached = true
@@ -266,13 +276,13 @@ export class SyscallCapture implements Capture {
     if (this.#poll !== undefined) this.#native.pollStop(this.#poll)
     for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
-    // What waits for others is kept once, so that the second look takes it.
+    // Pending records are kept once, so a second pass takes them.
     for (let looks = 0; looks < 2 || (this.#records.more && performance.now() < endMs); looks++)
       this.#read(this.#records.take(true))
     while (this.#records.more) this.#unread += this.#records.take(true)
   }
 
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     this.detach()
@@ -283,14 +293,14 @@ export class SyscallCapture implements Capture {
     this.object.close()
   }
 
-  /** Hands on the next records, as `DrainTurns` wants it. */
+  /** Delivers the next records, for `DrainTurns`. */
   #batch(): number {
     if (performance.now() - this.#clockAt > clockMs) this.#setClock()
     this.#read(this.#records.take(false))
     return this.#records.more ? this.#records.newestNs : 0
   }
 
-  /** Reads the entry of a descriptor; false: it is no longer this connection. */
+  /** Reads the entry of a descriptor; false if it is no longer this connection. */
   #isOpen(connection: number): boolean {
     const entry = this.#entry
     const key = this.#key
@@ -300,13 +310,13 @@ export class SyscallCapture implements Capture {
     return found && u64(entry, svcSyscallConnection.id) === connection
   }
 
-  /** Attaches each program whose tracepoint is there. Returns the others' tracepoints. */
+  /** Attaches each program whose tracepoint exists. Returns the missing tracepoints. */
   #attachAll(): string[] {
     const absent: string[] = []
     for (const { name, section, autoload } of this.object.programs()) {
       if (!autoload) continue
       const tracepoint = section.replace(/^tracepoint\/?/, '')
-      if (tracepoint === '') continue // a stage of others
+      if (tracepoint === '') continue // a tail call target
       if (tracepointFields(tracepoint) === undefined) {
         absent.push(tracepoint)
         continue
@@ -317,8 +327,8 @@ export class SyscallCapture implements Capture {
     return absent
   }
 
-  /** Closes a descriptor that it does not have, by which the kernel side knows the agent. */
-  #tellSelf(magic: number): number {
+  /** Closes a descriptor that does not exist, which identifies the agent to the kernel side. */
+  #identifySelf(magic: number): number {
     try {
       closeSync(magic)
     } catch {
@@ -347,7 +357,7 @@ export class SyscallCapture implements Capture {
     this.#sockets.forget()
   }
 
-  /** For a while at once, where it may throw, and the rest in turns. */
+  /** Runs for a while synchronously, where it may throw, then in turns. */
   #runs(steps: Generator<void>): Promise<void> {
     for (const first = new Turn(firstLookMs); !first.isOver; ) if (steps.next().done) return Promise.resolve()
     return this.#runsOn(steps)
@@ -361,11 +371,11 @@ export class SyscallCapture implements Capture {
         if (this.#detached) steps.return(undefined)
       } while (!steps.next().done)
     } catch {
-      // What is not found here is looked up when it speaks.
+      // Sockets missed here are looked up when they are used.
     }
   }
 
-  /** Adds what the kernel side does not know yet. */
+  /** Adds an entry unless the kernel side has it. */
   #add(map: MapHandle, key: Buffer, value: Buffer): void {
     try {
       this.#native.mapUpdate(map, key, value, onlyNew)
@@ -384,7 +394,7 @@ export class SyscallCapture implements Capture {
     const { words32, offsets } = this.#records
     this.#connections.begin()
     this.received += count
-    // The ends of short connections are told when they are shut, behind their bytes.
+    // The ends of short connections are reported at shutdown, after their bytes.
     for (let i = 0; i < count; i++)
       if (words32[(offsets[i]! + 8) >>> 2] === kinds.address) this.#address(offsets[i]! + 8)
     for (let i = 0; i < count; i++) {
@@ -409,7 +419,7 @@ export class SyscallCapture implements Capture {
     }
   }
 
-  /** The record is left for the next batch, as those of its process before it are. */
+  /** Leaves the record for the next batch, after pending records of its process. */
   #waits(pid: number, index: number): boolean {
     return this.#connections.isLate(pid) && this.#records.keep(index)
   }
@@ -442,7 +452,7 @@ export class SyscallCapture implements Capture {
     })
   }
 
-  /** Descriptors of a process are gone: its connections end, where these were not closed one by one. */
+  /** Handles closed descriptors of a process: ends its connections that were not closed one by one. */
   #sweep(at: number): void {
     const { words32 } = this.#records
     const pid = words32[(at + svcSyscallSweep.pid) >>> 2]!
@@ -451,8 +461,8 @@ export class SyscallCapture implements Capture {
     const segment = this.#segment
     let ending: boolean | undefined
     this.#connections.forEachOf(pid, first, last, connection => {
-      // After exec(2) most descriptors are there still. So they are while a process ends: kernels from 6.16 on tell of
-      // that before they close them.
+      // After exec(2) most descriptors are still open. So are those of an exiting process: kernels since 6.16 report
+      // the exit before they close them.
       ending ??= this.#sockets.isEnding(pid)
       if (!ending && this.#sockets.find(pid, fdOf(connection)) !== 'gone') return
       segment.connection = connection

@@ -5,18 +5,18 @@ import type { Segment } from '../../foundation/model/stream.ts'
 import { svcSyscallConnection, svcSyscallRole, svcSyscallState } from '../../kernel/gen/syscalls.ts'
 import type { FoundSocket, ProcSockets, Side } from './syscall-sockets.ts'
 
-/** Connections that are remembered, as many as the kernel side follows. */
+/** Maximum known connections, equal to the kernel side's limit. */
 const maxConnections = 65_536
-/** A connection that is closed is told of soon. */
+/** A closed connection is reported soon. */
 const looksIfGone = 2
-/** A table of sockets is read again after a rest: for this one reading it may take 60 ms, as it does with 50,000 sockets. */
+/** Maximum wait for a newer socket table: a table is read again after 20 times its read time, 60 ms with 50,000 sockets. */
 const waitIfUnreadMs = 1200
-/** Descriptors from here on stand for sessions of TLS without a socket (bpf/include/syscalls-maps.h). */
+/** Descriptors from here on represent TLS sessions without a socket (bpf/include/syscalls-maps.h). */
 const firstSession = 0xf0000
 const perPid = 2 ** 31
 const perFd = 2 ** 11
 
-/** What the kernel side's number of a connection is made of. */
+/** Process number in the kernel side's number of a connection. */
 export function pidOf(connection: number): number {
   return Math.floor(connection / perPid)
 }
@@ -25,12 +25,12 @@ export function fdOf(connection: number): number {
   return Math.floor((connection % perPid) / perFd)
 }
 
-/** `turn`: what tells the connection from others of this descriptor. */
+/** `turn` distinguishes connections on the same descriptor. */
 export function connectionOf(pid: number, fd: number, turn: number): number {
   return pid * perPid + fd * perFd + (turn % perFd)
 }
 
-/** The kernel side's entry of a socket that is older than the programs. */
+/** Kernel side entry for a socket opened before the programs were loaded. */
 export function connectionBytes(connection: number, socket: FoundSocket, side: Side): Buffer {
   const value = Buffer.alloc(svcSyscallConnection.size)
   value.writeBigUInt64LE(BigInt(connection), svcSyscallConnection.id)
@@ -46,7 +46,7 @@ export function connectionBytes(connection: number, socket: FoundSocket, side: S
   return value
 }
 
-/** Both ends of a connection, as far as they are known. */
+/** Known ends of a connection. */
 export interface Ends {
   readonly localAddress: string
   readonly localPort: number
@@ -55,36 +55,36 @@ export interface Ends {
 }
 
 /**
- * What is to become of a segment. `later`: its ends may be known in a while. Whatever else its process does waits behind
- * it, as what a request was made for is told by the order of all that a process does.
+ * Decision about a segment. `later`: its ends may be known in the next batch; all later records of the process wait
+ * too, as their order links outgoing to incoming requests.
  */
 export type Verdict = 'pass' | 'drop' | 'later'
 
 interface Known extends Ends {
-  /** Undefined: as the segments say. */
+  /** Undefined: as in the segments. */
   readonly blocking: boolean | undefined
-  /** It is no TCP connection, or not to be followed. */
+  /** Not a TCP connection, or not to be followed. */
   off: boolean
 }
 
-/** Tells of segments between which ends they went, where the kernel side does not know. */
+/** Finds the ends of connections that the kernel side does not know. */
 export class SyscallConnections {
   readonly #known = counted(
     new BoundedMap<number, Known>(maxConnections, connection => this.#uncount(connection)),
   )
-  /** How many of each process are known. */
+  /** Number of known connections by process. */
   readonly #counts = new Map<number, number>()
-  readonly #told = counted(new BoundedMap<number, Ends>(4096))
-  /** Connections of this batch whose ends may be known in the next one, and their processes. */
+  readonly #reported = counted(new BoundedMap<number, Ends>(4096))
+  /** Connections of this batch without known ends, and their processes. */
   readonly #late = new Set<number>()
   readonly #latePids = new Set<number>()
-  /** How often such a connection was looked for, and since when (`performance.now()`). */
+  /** Number of searches for such a connection, and the time of the first (`performance.now()`). */
   readonly #looks = counted(new BoundedMap<number, { count: number; readonly sinceMs: number }>(4096))
   readonly #sockets: Pick<ProcSockets, 'find'>
 
   readonly #isOpen: (connection: number) => boolean
 
-  /** `isOpen`: the descriptor is still that connection, as far as the kernel side knows. */
+  /** `isOpen`: whether the kernel side still has this connection on its descriptor. */
   constructor(sockets: Pick<ProcSockets, 'find'>, isOpen: (connection: number) => boolean) {
     this.#sockets = sockets
     this.#isOpen = isOpen
@@ -94,23 +94,23 @@ export class SyscallConnections {
     return this.#known.size
   }
 
-  /** The kernel side saw both ends when the socket was shut. */
+  /** Stores ends that the kernel side saw at the shutdown of the socket. */
   report(connection: number, ends: Ends): void {
-    this.#told.set(connection, ends)
+    this.#reported.set(connection, ends)
   }
 
-  /** A new batch of segments begins: what waited is looked for once more. */
+  /** Starts a new batch of segments: pending connections are searched again. */
   begin(): void {
     this.#late.clear()
     this.#latePids.clear()
   }
 
-  /** What the process does waits for the next batch. */
+  /** Whether records of the process wait for the next batch. */
   isLate(pid: number): boolean {
     return this.#latePids.has(pid)
   }
 
-  /** Completes a segment, whose connection is to be dropped where it is not TCP as far as can be told. */
+  /** Adds the ends to a segment. The verdict is `drop` if the connection is not TCP as far as is known. */
   complete(segment: Segment): Verdict {
     const { connection } = segment
     if (this.#late.has(connection)) return 'later'
@@ -128,7 +128,7 @@ export class SyscallConnections {
       this.#known.set(connection, known)
       this.#counts.set(pid, (this.#counts.get(pid) ?? 0) + 1)
     }
-    // Its own ends are known, but those of an older one of its process are not.
+    // Its own ends are known, but an older connection of its process still waits.
     if (this.isLate(pid)) return 'later'
     segment.localAddress = known.localAddress
     segment.localPort = known.localPort
@@ -139,7 +139,7 @@ export class SyscallConnections {
     return known.off ? 'drop' : 'pass'
   }
 
-  /** Nothing of it is passed on any more. */
+  /** Drops all further segments of a connection. */
   turnOff(connection: number): void {
     const known = this.#known.get(connection)
     if (known !== undefined) known.off = true
@@ -147,11 +147,11 @@ export class SyscallConnections {
 
   forget(connection: number): void {
     if (this.#known.delete(connection)) this.#uncount(connection)
-    this.#told.delete(connection)
+    this.#reported.delete(connection)
     this.#looks.delete(connection)
   }
 
-  /** Calls back for the connections of a process on the descriptors `first` to `last`, which it may forget. */
+  /** Calls `visit` for the connections of a process on descriptors `first` to `last`; `visit` may forget them. */
   forEachOf(pid: number, first: number, last: number, visit: (connection: number) => void): void {
     if (!this.#counts.has(pid)) return
     this.#known.forEach((_known, connection) => {
@@ -168,7 +168,7 @@ export class SyscallConnections {
     else this.#counts.delete(pid)
   }
 
-  /** Undefined: it may be found later. */
+  /** Undefined: may be found later. */
   #find(segment: Segment): Known | undefined {
     const { localPort, peerPort, connection, joined, tls } = segment
     const local = addressOf(segment.localAddress)
@@ -177,10 +177,10 @@ export class SyscallConnections {
     if (fdOf(connection) >= firstSession) return { ...here, localAddress: local }
     if ((localPort > 0 && peerPort > 0) || segment.protocol === 'dns')
       return { ...here, localAddress: local === '' && isLoopback(peer) ? peer : local }
-    const ends = this.#told.get(connection)
+    const ends = this.#reported.get(connection)
     if (ends !== undefined) return { ...ends, blocking: undefined, off: false }
     let found = this.#sockets.find(pidOf(connection), fdOf(connection))
-    // The descriptor may stand for the next connection by now.
+    // The descriptor may already belong to the next connection.
     if (found !== 'gone' && found !== 'unread' && !this.#isOpen(connection)) found = 'gone'
     if (found === 'gone' || found === 'unread') {
       const now = performance.now()
@@ -189,7 +189,7 @@ export class SyscallConnections {
       this.#looks.set(connection, looks)
       if (found === 'gone' ? looks.count < looksIfGone : now - looks.sinceMs < waitIfUnreadMs)
         return undefined
-      // What was recognised by its bytes alone may be a file, but not what is inside TLS.
+      // A connection recognised only by its bytes may be a file, unless it is inside TLS.
       return { ...here, localAddress: local, off: joined && !tls }
     }
     if (found === 'none') return { ...here, localAddress: local, off: !tls }
@@ -209,7 +209,7 @@ function knownOf(found: FoundSocket, joined: boolean): Known {
   }
 }
 
-/** '' for what is not known: the unspecified address. */
+/** '' for the unspecified address, which means unknown. */
 function addressOf(text: string): string {
   return text === '::' || text === '0.0.0.0' ? '' : text
 }

@@ -10,20 +10,20 @@ import { bss, rodata, svcSyscall, svcSyscallKey } from '../../kernel/gen/syscoun
 import { type Build, loadObject } from '../../kernel/load-object.ts'
 import { batchCursor, batchDone, type MapHandle, type Native } from '../../kernel/native.ts'
 
-/** The end of a call is looked at first, so that no call is left without it. */
+/** The end of a call is attached first, so that no call lacks it. */
 const programs: Readonly<Record<Build, readonly string[]>> = {
   new: ['svc_syscall_exit', 'svc_syscall_enter'],
   old: ['svc_syscall_gone', 'svc_syscall_exit', 'svc_syscall_enter'],
 }
 const batchEntries = 64
-/** Looks without a change after which a series of the kernel is let go. */
+/** Unchanged looks after which a series is removed from the kernel. */
 const idleLooks = 4
 const bucketCount = svcSyscall.bucketsSize / 4
-/** 2^10 ns: the bound of the kernel's first bucket. */
+/** 2^10 ns: bound of the kernel's first bucket. */
 const firstBoundNs = 1024
 const twoTo32 = 4294967296
 
-/** The histogram of all system calls: each bound is twice the one before, from 1 µs to 4 s. */
+/** Histogram of all system calls: bounds double from 1 µs to 4 s. */
 export const syscallDuration: DurationDesc = {
   name: 'svc.syscall.duration',
   description: 'Durations of system calls, waiting included.',
@@ -33,15 +33,15 @@ export const syscallDuration: DurationDesc = {
 /** Attributes of its series. */
 export const syscallDimensions: readonly string[] = ['syscall.name', 'error.type']
 
-/** Which system calls are counted, by the names of this architecture. */
+/** Counted system calls, by their names on this architecture. */
 export interface SyscallFilter {
   /** Empty: all. */
   readonly include: readonly string[]
-  /** Wins over `include`. */
+  /** Has precedence over `include`. */
   readonly exclude: readonly string[]
 }
 
-/** Takes what the calls of one process, with one outcome, add up to since the last look. Nothing of it may be kept. */
+/** Receives the calls of one process with one outcome since the last look. The arguments are reused. */
 export type SyscallSink = (
   pid: number,
   comm: string,
@@ -52,24 +52,24 @@ export type SyscallSink = (
   buckets: Float64Array,
 ) => void
 
-/** A series; it is known by the bytes of its key. */
+/** A series, identified by the bytes of its key. */
 interface Known {
   readonly dimensions: Attributes
-  /** The buckets, then the sum, over all CPUs, as of the last look. */
+  /** Buckets, then the sum, over all CPUs, at the last look. */
   readonly seen: Float64Array
   idle: number
   look: number
 }
 
-/** Of a series in memory: its key, its names, and its numbers. */
+/** Memory of a series: key, names and numbers. */
 const knownBytes = 1_200
 
 /**
- * System calls by process, counted in the kernel (bpf/syscount.bpf.c). While it is there every system call of every
- * process takes some 0.2 µs more, and one that is counted some 0.2 µs on top of that: only for those who ask for it.
+ * System calls by process, counted in the kernel (bpf/syscount.bpf.c). Adds about 0.2 µs to every system call of every
+ * process, and another 0.2 µs to each counted one; hence off by default.
  */
 export class SyscallCounts {
-  /** Names of the filter that this architecture does not have. */
+  /** Names of the filter that this architecture lacks. */
   unknown: readonly string[] = []
   readonly #native: Native
   readonly #object: BpfObject
@@ -86,8 +86,8 @@ export class SyscallCounts {
   #closed = false
 
   /**
-   * Loads and attaches. Throws where the kernel refuses; nothing of it stays in the kernel then. `selfPid`: this process
-   * as the kernel's first namespace numbers it; its own calls are not counted.
+   * Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. `selfPid`: this process
+   * in the first PID namespace; its own calls are not counted.
    */
   constructor(native: Native, filter: SyscallFilter, selfPid: number) {
     this.#native = native
@@ -110,7 +110,7 @@ export class SyscallCounts {
     }
   }
 
-  /** From now on these calls are counted; it may change as often as one likes. */
+  /** Sets the counted calls, as often as needed. */
   apply({ include, exclude }: SyscallFilter): void {
     const words = new BigUint64Array(bss.wantedSize / 8).fill(include.length === 0 ? ~0n : 0n)
     const unknown: string[] = []
@@ -131,7 +131,7 @@ export class SyscallCounts {
     for (const [i, word] of words.entries()) if (wanted[i] !== word) wanted[i] = word
   }
 
-  /** Hands on what was called since the last time. */
+  /** Delivers the calls since the last time. */
   collect(take: SyscallSink): void {
     if (this.#closed) return
     this.#looks++
@@ -145,22 +145,22 @@ export class SyscallCounts {
     }
   }
 
-  /** Calls that are in no number, because there were 8,192 series or no memory. */
+  /** Calls that are not counted, because there were 8,192 series or no memory. */
   get lost(): number {
     return this.#closed ? 0 : Number(new BigUint64Array(this.#globals, bss.lost, 1)[0])
   }
 
-  /** Of the series that are known: as many as the kernel's table has. */
+  /** Memory of the known series, at most the size of the kernel's table. */
   get bytes(): number {
     return this.#known.size * knownBytes
   }
 
-  /** How many series are known: those that were called of late. */
+  /** Number of known series, with recent calls. */
   get size(): number {
     return this.#known.size
   }
 
-  /** Detaches and unloads. May be called again. */
+  /** Detaches and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
     this.#closed = true
@@ -175,7 +175,7 @@ export class SyscallCounts {
     let known = this.#known.get(id)
     if (known === undefined) {
       known = this.#add(id, keyAt)
-    } else if (known.look === this.#looks) return // shown twice, as the table changed meanwhile
+    } else if (known.look === this.#looks) return // repeated, as the table changed concurrently
     known.look = this.#looks
     const { count, sumNs } = this.#grown(known.seen, values, at)
     if (count === 0 && sumNs === 0) {
@@ -212,8 +212,8 @@ export class SyscallCounts {
   }
 
   /**
-   * Sets `buckets` to what is new, over all CPUs. The buckets decide how many calls there were: a value may be read
-   * while a call is written into it, and what then lacks of the sum comes with a later look.
+   * Sets `buckets` to the differences, over all CPUs. The buckets define the number of calls: a value may be read
+   * during a write, and the rest of the sum is then part of a later look.
    */
   #grown(seen: Float64Array, values: Buffer, at: number): { count: number; sumNs: number } {
     const buckets = this.#buckets
@@ -226,7 +226,7 @@ export class SyscallCounts {
       let times = 0
       for (let from = at + svcSyscall.buckets + 4 * i; from < at + slotSize; from += svcSyscall.size)
         times += values.readUInt32LE(from)
-      // That of one CPU may have gone round.
+      // The counter of one CPU may have wrapped.
       const change = times < seen[i]! ? times - seen[i]! + twoTo32 : times - seen[i]!
       seen[i] = times
       buckets[i] = change
@@ -246,7 +246,7 @@ export class SyscallCounts {
 
   #rest(id: string, known: Known): void {
     if (++known.idle < idleLooks) return
-    // Looked at once more, as the others of its batch took their time.
+    // Reads it again: time has passed since the batch was read.
     const key = Buffer.from(id, 'latin1')
     if (this.#native.mapLookup(this.#map, key, this.#spare)) {
       if (sumOf(this.#spare, 0, this.#spare.length) !== known.seen[bucketCount]) return
@@ -257,10 +257,10 @@ export class SyscallCounts {
 }
 
 const errnoNames = new Map(Object.entries(constants.errno).map(([name, number]) => [number, name]))
-// Two names of one number: the one that manual pages use.
+// Of two names for the same number, the one in the manual pages.
 errnoNames.set(constants.errno.EAGAIN, 'EAGAIN')
 
-/** The sum of the durations, over all CPUs. */
+/** Sum of the durations, over all CPUs. */
 function sumOf(values: Buffer, at: number, slotSize: number): number {
   let total = 0
   for (let from = at + svcSyscall.sumNs; from < at + slotSize; from += svcSyscall.size)

@@ -11,43 +11,43 @@ import type { Backlog, PerfBuffer } from './capture.ts'
 
 const twoTo32 = 4294967296
 const kinds = { thread: svcKind.indexOf('thread') }
-/** Younger records wait: an older one may not have been written yet, or not have been seen on another CPU. */
+/** Newer records wait: older ones may still be in progress, or unseen on another CPU. */
 const marginNs = 1_000_000
 const ringBatchBytes = 2 ** 20
-/** Memory of a batch of perf buffers, at most, and at least for each CPU: what is left waits in them. */
+/** Maximum memory of a perf buffer batch, and minimum per CPU; the rest stays in the buffers. */
 const perfBatchBytes = 2 ** 22
 const perfShareBytes = 2 ** 17
-/** Room for which nothing more is read: of a ring, and for each CPU (LEAST_ROOM of native/perf.c). */
+/** Free room below which nothing more is read, for a ring, and per CPU (LEAST_ROOM in native/perf.c). */
 const leastRoomBytes = 2 ** 16
 
-/** Records of the kernel side in the order of their times, whichever buffer they come by. */
+/** Records of the kernel side in order of time, from any buffer. */
 export interface Records {
-  /** Holds the records; `words32` and `words16` are the same memory. */
+  /** Memory of the records; `words32` and `words16` are views of it. */
   readonly bytes: Buffer
   readonly words32: Uint32Array
   readonly words16: Uint16Array
-  /** Where the records of a batch begin, `count` of them. Each is u32 length, u32, payload. */
+  /** Offsets of the `count` records of a batch. Each is u32 length, u32, payload. */
   readonly offsets: Uint32Array
-  /** Bytes of the buffers. */
+  /** Total size of the buffers in bytes. */
   readonly size: number
-  /** Becomes readable when much waits; undefined where a thread takes what is not read in time. */
+  /** Becomes readable when much is pending; undefined if a thread moves unread records. */
   readonly fd: number | undefined
-  /** Time of the newest record of the last batch, in nanoseconds; more than 0. */
+  /** Time of the newest record of the last batch, in nanoseconds; greater than 0. */
   readonly newestNs: number
   readonly backlog: Backlog
   limitBacklog(bytes: number): void
-  /** Takes the next batch: how many records. With `all` nothing is left to wait for others. */
+  /** Reads the next batch and returns the number of records. With `all`, no record waits for older ones. */
   take(all: boolean): number
-  /** The last batch was so large that there may be more. */
+  /** Whether the last batch was so large that more may be pending. */
   readonly more: boolean
-  /** Puts a record of the batch into the next one as well. False: there is no room. */
+  /** Copies a record of the batch to the next one. False: no room. */
   keep(index: number): boolean
-  /** Empty where there is a ring. */
+  /** Empty if there is a ring. */
   readonly perfBuffers: readonly PerfBuffer[]
   close(): void
 }
 
-/** A batch, and what of the one before was not due. */
+/** A batch, preceded by records of the last one that were not due. */
 abstract class Batches implements Records {
   readonly bytes: Buffer
   readonly words32: Uint32Array
@@ -88,13 +88,13 @@ abstract class Batches implements Records {
     if (drains) length += this.drain(bytes.subarray(length))
     let count = 0
     let time = 0
-    // Until when all records of CPUs are here of which more waits.
+    // Time up to which the records of all CPUs are complete, if a CPU has more.
     let whole = Number.POSITIVE_INFINITY
     for (let at = 0; at < length; at += recordBytes(words32[at >>> 2]!)) {
-      // A thread's record has no time; it came right behind another one of its CPU.
+      // Thread records have no time; they directly follow another record of their CPU.
       if (words32[(at + 8) >>> 2] !== kinds.thread)
         time = words32[(at + 16) >>> 2]! + words32[(at + 20) >>> 2]! * twoTo32
-      // Of what was kept, more may have come by now.
+      // For kept records, more may have arrived by now.
       if (words32[(at + 4) >>> 2]! >= perfMoreWaits && (at >= kept || !drains)) whole = Math.min(whole, time)
       times[count] = time
       offsets[count++] = at
@@ -104,10 +104,10 @@ abstract class Batches implements Records {
     let due = count
     if (!all) {
       const now = this.native.clock().monotonicNs
-      // Behind a batch that is full lie others of its time.
+      // More records of its time may follow a full batch.
       const horizon = (this.more ? Math.min(now, whole, times[count - 1]!) : now) - marginNs
       while (due > 0 && times[due - 1]! >= horizon) due--
-      // Unless one millisecond alone fills it, and there is no room for more.
+      // Unless one millisecond fills the batch, and there is no room for more.
       const goesOn = whole !== Number.POSITIVE_INFINITY && bytes.length - length > leastRoom
       if (this.more && due === 0 && !goesOn) due = count
     }
@@ -131,7 +131,7 @@ abstract class Batches implements Records {
   protected abstract drain(target: Buffer): number
 }
 
-/** The ring buffer of Linux 5.8 and newer. */
+/** Ring buffer of Linux 5.8 and later. */
 export class RingRecords extends Batches {
   readonly size: number
   readonly fd: undefined
@@ -164,20 +164,20 @@ export class RingRecords extends Batches {
   }
 }
 
-/** A perf buffer for each CPU. */
+/** One perf buffer per CPU. */
 export class PerfRecords extends Batches {
   readonly size: number
   readonly fd: number
-  /** It has none: the buffers of all CPUs are put in order at once. */
+  /** No backlog: the buffers of all CPUs are sorted together. */
   readonly backlog: Backlog = { heldBytes: 0, peakBytes: 0, absorbedBytes: 0 }
   readonly #perf: PerfHandle
   #last: readonly PerfBuffer[] | undefined
 
-  /** `perCpu`: bytes of each buffer, a power of two; a page where that is larger. */
+  /** `perCpu`: size of each buffer in bytes, a power of two; a page if that is larger. */
   constructor(native: Native, map: MapHandle, perCpu: number) {
     const cpus = native.numCpus()
     const pages = Math.max(1, perCpu / pageSizeBytes())
-    // For what waits in the buffers, and as much that waited before.
+    // Room for the content of the buffers, and for as much kept from before.
     const wanted = Math.min(2 * cpus * pages * pageSizeBytes(), perfBatchBytes)
     super(native, Math.max(cpus * perfShareBytes, wanted), cpus * leastRoomBytes)
     this.#perf = native.perfOpen(map, pages, (pages * pageSizeBytes()) / 4)
@@ -185,7 +185,7 @@ export class PerfRecords extends Batches {
     this.fd = this.#perf.fd
   }
 
-  /** The kernel tells of a loss in front of the next record that finds room. */
+  /** The kernel reports losses before the next record that has room. */
   get perfBuffers(): readonly PerfBuffer[] {
     return (
       this.#last ??
@@ -211,10 +211,7 @@ function recordBytes(length: number): number {
   return 8 + ((length + 7) & ~7)
 }
 
-/**
- * Brings records in the order of their times; those of one time stay as they came. Made for what is in order but for
- * neighbours, and for a few runs that are.
- */
+/** Sorts records by time; stable. Fast for nearly sorted input, and for a few sorted runs. */
 export function sortByTime(offsets: Uint32Array, times: Float64Array, count: number): void {
   let far = 0
   for (let i = 1; i < count; i++) {

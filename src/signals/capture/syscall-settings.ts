@@ -9,8 +9,8 @@ const ancestorHelper = 123
 const setState = 'sock/inet_sock_set_state'
 
 /**
- * Before the load. Since Linux 7 programs of system calls may lose the CPU, and are left out for others meanwhile: there
- * they have scratch to choose from and run twice. Before, one of each is enough.
+ * Call before the load. Since Linux 7, system call programs may be preempted and are then skipped for other tasks: they
+ * need a choice of scratch buffers, and run twice. Before, one of each is enough.
  */
 export function prepareTurns(native: Native, object: ObjectHandle, kernel: string | undefined): void {
   if (maySkip(kernel)) return
@@ -19,7 +19,7 @@ export function prepareTurns(native: Native, object: ObjectHandle, kernel: strin
     if (name.startsWith('svc_again_')) native.objectSetAutoload(object, name, false)
 }
 
-/** By what owners are told apart who share the ring: the same for all objects that write into it. */
+/** Distinguishes owners that share the ring; the same for all objects that write to it. */
 export interface RingOwners {
   readonly tellsAncestors: Uint8Array
   readonly ownerSeeds: Uint8Array
@@ -33,7 +33,7 @@ export function ringOwners(native: Native): RingOwners {
   }
 }
 
-/** Before the load of an object that writes into the ring. `places`: where it has what it is told. */
+/** Call before the load of an object that writes to the ring. `places`: offsets of its variables. */
 export function prepareOwners(
   native: Native,
   object: ObjectHandle,
@@ -44,7 +44,7 @@ export function prepareOwners(
   native.objectSetData(object, '.rodata', places.ownerSeeds, owners.ownerSeeds)
 }
 
-/** What the programs are told. `magic`: who closes this descriptor is the agent. */
+/** Settings of the programs. `magic`: number of the descriptor that the agent closes to identify itself. */
 export function settingsBytes({ protocols }: CaptureOptions, bufferBytes: number, magic: number): Buffer {
   const settings = Buffer.alloc(svcSyscallSettings.size)
   settings.writeUInt32LE(bufferBytes / 4, svcSyscallSettings.wakeupBytes)
@@ -54,7 +54,7 @@ export function settingsBytes({ protocols }: CaptureOptions, bufferBytes: number
   return settings
 }
 
-/** Since Linux 5.6 the protocol has two bytes in the record, and what follows stands a byte further. */
+/** Since Linux 5.6 the protocol has two bytes in the record, and all later fields move by one byte. */
 function hasWideProtocol(): boolean {
   const fields = tracepointFields(setState) ?? []
   return fields.find(({ name }) => name === 'protocol')?.size === 2

@@ -6,26 +6,26 @@ import { isEnding, statFields } from '../../foundation/lib/process-stat.ts'
 import { small } from '../../foundation/lib/small-tables.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 
-/** Bytes of a table of sockets that are read, at most: some 400,000 sockets. */
+/** Maximum bytes of a socket table: about 400,000 sockets. */
 const maxTableBytes = 64 * 2 ** 20
 /**
- * Rows of a table between two chances for others to work, and those that are read at once, some 150 ms: what is told before its
- * table was read has no address of its peer.
+ * Rows of a table between yields, and rows that are read without a yield, about 150 ms: records sent before the table
+ * was read have no peer address.
  */
 const stepRows = 128
 const rowsAtOnce = 32_768
-/** So long the reading of a larger table goes on before it lets others work. */
+/** Milliseconds of work on a larger table before yielding. */
 const workMs = 2
-/** Descriptors of a process that are looked at. */
+/** Maximum descriptors of a process. */
 const maxDescriptors = 65_536
 const listening = 10
 const nonBlocking = 0o4000
-/** Tables are read again at the earliest after so many times the time that reading them took. */
+/** Pause before a table is read again, as a multiple of the duration of the read. */
 const rest = 20
-/** The kernel tells what CPU time a thread took late, by a tick of its clock at most. */
+/** The kernel accounts CPU time of a thread up to one clock tick late. */
 const tickMs = 10
 
-/** A TCP socket as /proc/<pid>/net/tcp{,6} has it (proc(5)). */
+/** A TCP socket in /proc/<pid>/net/tcp{,6} (proc(5)). */
 export interface SocketRow {
   /** 16 bytes; IPv4 as ::ffff:a.b.c.d. */
   readonly localBytes: Buffer
@@ -35,26 +35,26 @@ export interface SocketRow {
   readonly isListening: boolean
 }
 
-/** `blocking`: the descriptor is not in non-blocking mode. */
+/** `blocking`: the descriptor is in blocking mode. */
 export type FoundSocket = SocketRow & { readonly blocking: boolean }
 
 export type Side = 'client' | 'server' | 'unknown'
 
 interface Table {
   readonly rows: ReadonlyMap<number, SocketRow>
-  /** Of `performance.now()`: when it was read. `tookMs`: how long that took, without what others had of the CPU meanwhile. */
+  /** Time of the read by `performance.now()`. `tookMs`: its duration, without CPU time of others. */
   readonly atMs: number
   readonly tookMs: number
-  /** The inode for which it was read: where it is not in it, it is no TCP socket. */
+  /** Inode for which it was read; if missing, it is not a TCP socket. */
   readonly asked: number
 }
 
-/** Of a socket's row in memory, about. */
+/** Approximate memory of a row. */
 const rowBytes = 200
 
 /**
- * What descriptors are, from /proc. Reads a namespace's table at most once in a while, however often it is asked; a large
- * one in turns, as any user can have 50,000 sockets.
+ * Identifies descriptors by /proc. Limits how often a namespace's table is read; reads large tables in turns, as any
+ * user can open 50,000 sockets.
  */
 export class ProcSockets {
   readonly #proc: string
@@ -69,8 +69,8 @@ export class ProcSockets {
   }
 
   /**
-   * The TCP socket behind a descriptor. `none`: it is something else. `gone`: there is no such process or descriptor any
-   * more. `unread`: it is younger than the table, which is not to be read again yet, or is being read.
+   * TCP socket of a descriptor. `none`: not a TCP socket. `gone`: the process or descriptor no longer exists. `unread`:
+   * newer than the table, which is being read or must not be read again yet.
    */
   find(pid: number, fd: number): FoundSocket | 'none' | 'gone' | 'unread' {
     const inode = this.#inodeOf(pid, `${fd}`)
@@ -88,12 +88,12 @@ export class ProcSockets {
       if (table === undefined) return 'unread'
       row = table.rows.get(inode)
     }
-    // Its descriptor may be another file by now.
+    // The descriptor may be another file by now.
     if (row === undefined) return this.#inodeOf(pid, `${fd}`) === inode ? 'none' : 'gone'
     return { ...row, blocking: this.#isBlocking(pid, fd) }
   }
 
-  /** The process is on its way out: its descriptors are gone in a moment, however long the kernel takes for it. */
+  /** Whether the process is exiting: its descriptors will be closed soon, however long the kernel takes. */
   isEnding(pid: number): boolean {
     try {
       return isEnding(statFields(readFileSync(`${this.#proc}/${pid}/stat`, 'latin1'), 7))
@@ -102,12 +102,12 @@ export class ProcSockets {
     }
   }
 
-  /** Forgets what was read, as sockets come and go. */
+  /** Clears cached tables, as sockets change. */
   forget(): void {
     this.#tables.clear()
   }
 
-  /** Calls back for every TCP socket of every process, with what its ports tell of its side, in small steps. */
+  /** Calls `visit` for every TCP socket of every process, with its side as guessed from the ports, in small steps. */
   *forEach(visit: (pid: number, fd: number, socket: FoundSocket, side: Side) => void): Generator<void> {
     const ports = new Map<string, Set<number>>()
     const [first, last] = this.#ephemeralPorts()
@@ -141,7 +141,7 @@ export class ProcSockets {
     }
   }
 
-  /** First and last port that the kernel gives to clients (ip-sysctl). */
+  /** First and last port for clients (ip-sysctl). */
   #ephemeralPorts(): readonly [number, number] {
     try {
       const text = readFileSync(`${this.#proc}/sys/net/ipv4/ip_local_port_range`, 'latin1')
@@ -152,13 +152,13 @@ export class ProcSockets {
     }
   }
 
-  /** Inode number of the socket behind a descriptor; 0: it is none. */
+  /** Inode number of the socket of a descriptor; 0 if it is not a socket. */
   #inodeOf(pid: number, fd: string): number | undefined {
     try {
       const link = readlinkSync(`${this.#proc}/${pid}/fd/${fd}`)
       return link.startsWith('socket:[') ? Number.parseInt(link.slice('socket:['.length), 10) : 0
     } catch {
-      return undefined // the process or the descriptor is gone
+      return undefined // process or descriptor is gone
     }
   }
 
@@ -180,7 +180,7 @@ export class ProcSockets {
     }
   }
 
-  /** Reads a namespace's table; undefined where it is so large that the rest of it is read in turns. */
+  /** Reads a namespace's table; undefined if it is so large that the rest is read in turns. */
   #readAtOnce(space: string, pid: number, inode: number): Table | undefined {
     const steps = this.#steps(space, pid, inode)
     for (let rows = 0; rows < rowsAtOnce; rows += stepRows) {
@@ -197,18 +197,18 @@ export class ProcSockets {
     try {
       while (!steps.next().done) if (turn.isOver) await turn.next()
     } catch {
-      // The next socket of it that is asked for has it read anew.
+      // The next lookup in this namespace reads the table again.
     } finally {
       this.#reading.delete(space)
     }
   }
 
-  /** Reads a namespace's table in small steps, for a socket that is asked for; 0 for none. */
+  /** Reads a namespace's table in small steps, for the socket `asked`; 0 for none. */
   *#steps(space: string, pid: number, asked: number): Generator<void, Table> {
     const rows = new Map<number, SocketRow>()
     let wallMs = 0
     let cpuMs = 0
-    // The kernel hands the table out in pages: a row may be missed while others come and go.
+    // The kernel returns the table in pages, so a row may be missed while others change.
     for (let reads = 0; reads < 2 && (reads === 0 || (asked !== 0 && !rows.has(asked))); reads++)
       for (const name of ['tcp', 'tcp6']) {
         const lines = linesOf(`${this.#proc}/${pid}/net/${name}`, maxTableBytes)
@@ -223,7 +223,7 @@ export class ProcSockets {
             if (more) yield
           }
         } finally {
-          lines.return() // whoever asks may have given up
+          lines.return() // the consumer may have stopped
         }
       }
     const tookMs = Math.min(wallMs, cpuMs + tickMs)
@@ -234,8 +234,8 @@ export class ProcSockets {
 }
 
 /**
- * Adds the next rows of a table: `sl local_address rem_address st … inode`, numbers in hexadecimal but for the inode.
- * False: there are no more.
+ * Adds the next rows of a table: `sl local_address rem_address st … inode`, in hexadecimal except for the inode. False:
+ * no more rows.
  */
 export function readTable(lines: Iterator<string>, rows: Map<number, SocketRow>, most: number): boolean {
   for (let i = 0; i < most; i++) {
@@ -244,7 +244,7 @@ export function readTable(lines: Iterator<string>, rows: Map<number, SocketRow>,
     const [, local, peer, state, , , , , , inode] = line.trim().split(/\s+/, 10)
     if (inode === undefined || !local?.includes(':') || !peer?.includes(':')) continue
     const number = Number(inode)
-    if (!(number > 0)) continue // a socket that no descriptor stands for any more
+    if (!(number > 0)) continue // no descriptor refers to it any more
     rows.set(number, {
       localBytes: addressOf(local),
       localPort: portOf(local),
@@ -256,7 +256,7 @@ export function readTable(lines: Iterator<string>, rows: Map<number, SocketRow>,
   return true
 }
 
-/** Words of four bytes, each in the host's order: `0100007F` is 127.0.0.1. */
+/** Words of four bytes, each in host byte order: `0100007F` is 127.0.0.1. */
 function addressOf(end: string): Buffer {
   const address = Buffer.alloc(16)
   const bytes = Buffer.from(end.slice(0, end.indexOf(':')), 'hex')

@@ -6,8 +6,8 @@ import { namesOf, oneForEach } from './tls/programs.ts'
 import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /**
- * Loads what reads inside TLS beside the tracepoints of system calls, which share their maps: an object of its own, as
- * kernels before 5.10 take nothing of it. Throws where the kernel refuses it. The object is to be closed after the probes.
+ * Loads the programs that read inside TLS beside the system call tracepoints, and shares their maps. A separate object,
+ * as kernels before 5.10 reject all of it. Throws if the kernel rejects it. Close the object after the probes.
  */
 export function openSyscallTls(
   capture: BpfObject,
@@ -18,7 +18,7 @@ export function openSyscallTls(
   const object = loadBuild(native, 'syscalls-tls', 'new', {
     prepare: handle => {
       prepareOwners(native, handle, rodata, options.owners)
-      // Sections of data are each object's own, though libbpf calls them alike.
+      // Data sections are private to each object, although libbpf gives them the same names.
       for (const { name } of native.objectMaps(handle))
         if (shared.has(name) && !name.includes('.')) native.objectReuseMap(handle, name, capture.map(name))
       for (const program of namesOf(oneForEach)) native.uprobePrepare(handle, program)

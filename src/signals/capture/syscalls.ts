@@ -2,7 +2,7 @@ import { loadPrograms, lockedMemory, syscallTracepointsAnyway } from '../../kern
 import type { Backend } from './capture.ts'
 import { SyscallCapture } from './syscall-capture.ts'
 
-/** The tracepoints of system calls (kernel 4.18 and newer). All framing is done in user space. */
+/** System call tracepoints (kernel 4.18 and later). All framing is in user space. */
 export const syscalls: Backend = {
   name: 'syscalls',
   summary: 'System call tracepoints: two program runs per call that may be on a socket.',

@@ -31,7 +31,7 @@ function sequenceEnd(text: string, at: number): number {
     while (isBetween(text.charCodeAt(end), 0x20, 0x2f)) end++
     return isBetween(text.charCodeAt(end), 0x40, 0x7e) ? end + 1 : at
   }
-  // Character sets: `ESC ( B` is what `tput sgr0` writes beside the colours.
+  // Character sets: `tput sgr0` writes `ESC ( B` in addition to colours.
   if (kind === '(') return end < text.length ? end + 1 : at
   if (kind !== ']') return at
   for (const most = Math.min(text.length, end + mostString); end < most; end++) {

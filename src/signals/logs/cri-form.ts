@@ -8,7 +8,7 @@ import { rfc3339Us } from './timestamp.ts'
  */
 export const criForm: LineForm = (line, bytes, from, to) => {
   line.set(bytes, from, to)
-  // "1970-01-01T00:00:00Z stdout F": a line without text may end behind its tag.
+  // "1970-01-01T00:00:00Z stdout F": a line without text may end after its tag.
   let at = from
   const most = Math.min(to, from + 40)
   while (at < most && bytes[at] !== space) at++

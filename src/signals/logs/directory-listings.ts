@@ -91,13 +91,13 @@ export class DirectoryListings {
     for (const key of this.#before.keys()) this.#forget(this.#before, key)
   }
 
-  /** Lists a directory. `anew`: even if it did not change. A directory that cannot be read has no names. */
-  async list(question: Question, anew: boolean, turn: Turn): Promise<Listing> {
+  /** Lists a directory. `full`: even if it did not change. A directory that cannot be read has no names. */
+  async list(question: Question, full: boolean, turn: Turn): Promise<Listing> {
     const key = `${question.name.text} ${question.directory}`
     const met = this.#current.get(key)
     if (met !== undefined) return met
     const known = this.#before.get(key)
-    if (known !== undefined && this.#holds(known, question, anew)) {
+    if (known !== undefined && this.#isCurrent(known, question, full)) {
       this.#before.delete(key)
       this.#current.set(key, known)
       return known
@@ -128,12 +128,12 @@ export class DirectoryListings {
     return freed
   }
 
-  #holds(known: Kept, { owner, changedMs }: Question, anew: boolean): boolean {
+  #isCurrent(known: Kept, { owner, changedMs }: Question, full: boolean): boolean {
     const nowMs = Date.now()
     const ageMs = nowMs - known.listedMs
     if (known.owner !== owner || this.#owed.has(owner)) return false
     if (ageMs >= 0 && ageMs < (known.cost - quickNames) / namesOfMs) return true
-    if (anew || (known.isCut && this.#share.hasRoom(this.#step))) return false
+    if (full || (known.isCut && this.#share.hasRoom(this.#step))) return false
     return known.changedMs === changedMs && known.listedMs - changedMs > tickMs
   }
 

@@ -46,7 +46,7 @@ interface Step {
 interface Walk {
   readonly pattern: string
   readonly names: PathPattern
-  readonly anew: boolean
+  readonly full: boolean
   readonly turn: Turn
 }
 
@@ -93,16 +93,16 @@ export class FileFinder {
   }
 
   /**
-   * Finds all matches. `anew`: lists every directory, changed or not. Each file is returned once, by its most direct
+   * Finds all matches. `full`: lists every directory, changed or not. Each file is returned once, by its most direct
    * path.
    */
-  async find(patterns: readonly string[], anew = false): Promise<FoundFile[]> {
+  async find(patterns: readonly string[], full = false): Promise<FoundFile[]> {
     const turn = new Turn(sliceMs)
     this.leftOut = { files: 0, directories: 0 }
     this.over = ''
     this.#listings.begin()
     for (const pattern of patterns)
-      for (const names of this.#namesOf(pattern)) await this.#walk({ pattern, names, anew, turn })
+      for (const names of this.#namesOf(pattern)) await this.#walk({ pattern, names, full, turn })
     this.#listings.end()
     const found = [...this.#found.values()]
     this.#found.clear()
@@ -166,7 +166,7 @@ export class FileFinder {
   /** Takes the files of a directory, and returns the directories to visit next. */
   async #enter(step: Step, walk: Walk): Promise<Iterator<Step> | undefined> {
     const { directory, index, depth } = step
-    const { names, turn, anew } = walk
+    const { names, turn, full } = walk
     const name = names[index]!
     const stats = this.#isHeld(directory || '/') ? undefined : statsOf(directory || '/')
     if (stats === undefined) return undefined
@@ -174,7 +174,7 @@ export class FileFinder {
     const owner = user || directory || '/'
     const listing = await this.#listings.list(
       { directory, owner, changedMs: stats.mtimeMs, name },
-      anew,
+      full,
       turn,
     )
     if (listing.isCut) {
@@ -286,7 +286,7 @@ function detour(path: string, user: number): number {
     const { uid } = statSync(dirname(path))
     return uid === 0 || uid === user ? 0 : 1
   } catch {
-    return mostDetour // gone meanwhile
+    return mostDetour // removed in between
   }
 }
 

@@ -106,8 +106,8 @@ export class FollowedLogs {
     return this.#opened.size
   }
 
-  /** Scans for matches of the patterns. `anew`: in every directory, changed or not. */
-  async look(anew: boolean): Promise<void> {
+  /** Scans for matches of the patterns. `full`: in every directory, changed or not. */
+  async look(full: boolean): Promise<void> {
     try {
       const startedMs = Date.now() - clockMs
       this.#lookingMs = startedMs
@@ -115,10 +115,10 @@ export class FollowedLogs {
       remoteLogs.begin()
       await remoteLogs.ask()
       this.#opened.closeLate()
-      const found = await this.sourceFiles.find(anew)
+      const found = await this.sourceFiles.find(full)
       this.#unplaced = 0
       await this.#compareAll(found)
-      await this.#attachAll(found, anew)
+      await this.#attachAll(found, full)
       await this.#takeUp()
       for (const point of remoteLogs.held) this.#warnings.held(point)
       const { files, directories } = this.sourceFiles.leftOut
@@ -195,10 +195,10 @@ export class FollowedLogs {
     }
   }
 
-  async #attachAll(found: ReadonlyMap<string, [FoundFile, LogSource]>, anew: boolean): Promise<void> {
+  async #attachAll(found: ReadonlyMap<string, [FoundFile, LogSource]>, full: boolean): Promise<void> {
     const turn = new Turn(1)
     const before = this.sourceFiles.patternsBefore
-    const refused = anew ? new Map<string, boolean>() : this.#refused
+    const refused = full ? new Map<string, boolean>() : this.#refused
     for (const [path, [file, source]] of found) {
       await turn.rest()
       const { dev, ino, birthtimeMs } = file.stats
@@ -206,7 +206,7 @@ export class FollowedLogs {
       const key = `${fileKey(dev, ino)} ${path}`
       if (this.logs.has(path) || isCompressed(path) || this.owners.find(file.stats) || source.excluded(path))
         continue
-      if (!anew && refused.has(key)) continue
+      if (!full && refused.has(key)) continue
       if (!this.places.hasPlace(file.owner)) {
         this.#noPlace()
         continue
@@ -297,7 +297,7 @@ export class FollowedLogs {
       const current = new LogFile(log.path, stats)
       current.currentMs = now
       if (!current.open(this.#buffer)) {
-        if (current.refusal === undefined) continue // rotated again meanwhile
+        if (current.refusal === undefined) continue // rotated again in between
         return this.#warnings.refused(current.refusal)
       }
       last?.look()

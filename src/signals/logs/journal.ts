@@ -72,7 +72,7 @@ export class JournalSource {
   #isPaused = false
   #isStopped = false
   /** Whether the child has written entries since its start. */
-  #hasTold = false
+  #hasOutput = false
   #errors = ''
   #warned = ''
   #ended: (() => void) | undefined
@@ -137,7 +137,7 @@ export class JournalSource {
   #spawn(): void {
     this.#partial = new GatheredBytes(mostLineBytes)
     this.#skips = false
-    this.#hasTold = false
+    this.#hasOutput = false
     this.#errors = ''
     let child: OutputChild
     try {
@@ -198,15 +198,15 @@ export class JournalSource {
       this.#ended?.()
       return
     }
-    const told = this.#errors.trim().replaceAll(/\s+/g, ' ')
-    if (this.#hasTold) this.#backoff.reset()
-    else if (/cursor/i.test(told) && this.cursorSeen !== '') {
+    const stderr = this.#errors.trim().replaceAll(/\s+/g, ' ')
+    if (this.#hasOutput) this.#backoff.reset()
+    else if (/cursor/i.test(stderr) && this.cursorSeen !== '') {
       this.cursorSeen = ''
       this.#options.warn(
-        `position in the systemd journal not found (${told}); reading starts as on a new host`,
+        `position in the systemd journal not found (${stderr}); reading starts as on a new host`,
       )
     }
-    this.#failed(told === '' ? cause : `${told} (${cause})`)
+    this.#failed(stderr === '' ? cause : `${stderr} (${cause})`)
   }
 
   #failed(reason: string): void {
@@ -216,7 +216,7 @@ export class JournalSource {
       ? 'install systemd, or set agent.logs.journald: false'
       : `run ${this.#program} -f${directory === undefined ? '' : ` --directory=${directory}`} as the user of svc and fix the error that it reports`
     // A child that worked and ended is restarted without a warning.
-    if (!this.#hasTold && this.#warned !== reason) {
+    if (!this.#hasOutput && this.#warned !== reason) {
       this.#warned = reason
       this.#options.warn(`cannot read the systemd journal: ${this.#state.reason}; ${this.#state.hint}`)
     }
@@ -261,8 +261,8 @@ export class JournalSource {
       this.#state.odd++
       return
     }
-    if (!this.#hasTold) this.#works()
-    this.#hasTold = true
+    if (!this.#hasOutput) this.#works()
+    this.#hasOutput = true
     if (kind === 'record') {
       this.#state.records++
       this.#options.emit(this.#record)

@@ -247,8 +247,8 @@ export class LogFile {
     buffer.readBytes += used
     this.offset += used
     // After a full chunk, the next one starts with the line that was cut.
-    const isAnew = used > 0 && (read >= chunkBytes || bytes.subarray(used, read).includes(newline))
-    this.#scanned = isAnew ? this.offset : this.offset + read - used
+    const rescans = used > 0 && (read >= chunkBytes || bytes.subarray(used, read).includes(newline))
+    this.#scanned = rescans ? this.offset : this.offset + read - used
     return 'read'
   }
 

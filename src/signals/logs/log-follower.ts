@@ -49,7 +49,7 @@ export interface FollowedLogState {
   readonly behindBytes: number
 }
 
-/** What costs nothing to read. */
+/** Counts that are cheap to read. */
 export interface LogFollowerCounts {
   /** Number of followed logs. */
   readonly files: number
@@ -78,7 +78,7 @@ const pollMs = 250
 const pausedMs = 50
 const lookMs = 1000
 const hurriedMs = 100
-const lookAnewMs = 10_000
+const fullLookMs = 10_000
 const commitMs = 1000
 /** Approximate bytes read again after a kill, in addition to those not yet secured. */
 const commitBytes = 16 * 1024 * 1024
@@ -112,7 +112,7 @@ export class LogFollower {
   #looking: Promise<void> | undefined
   #committing: Promise<void> | undefined
   #lookedMs = 0
-  #lookedAnewMs = 0
+  #lookedFullyMs = 0
   #committedMs = 0
   #committedBytes = 0
   #flushedMs = 0
@@ -308,9 +308,9 @@ export class LogFollower {
   }
 
   async #look(): Promise<void> {
-    const isAnew = performance.now() - this.#lookedAnewMs >= lookAnewMs
-    if (isAnew) this.#lookedAnewMs = performance.now()
-    await this.#found.look(isAnew)
+    const isFull = performance.now() - this.#lookedFullyMs >= fullLookMs
+    if (isFull) this.#lookedFullyMs = performance.now()
+    await this.#found.look(isFull)
     this.#lookedMs = performance.now()
   }
 

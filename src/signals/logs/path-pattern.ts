@@ -112,7 +112,7 @@ function namePattern(source: string): NamePattern {
       parts.push(() => true)
       isWild = true
     } else if (set !== undefined) {
-      parts.push(set.holds)
+      parts.push(set.has)
       i = set.end
       isWild = true
     } else {
@@ -158,7 +158,7 @@ function matchesParts(parts: readonly Part[], name: string): boolean {
 function characterSet(
   source: string,
   open: number,
-): { readonly holds: (code: number) => boolean; readonly end: number } | undefined {
+): { readonly has: (code: number) => boolean; readonly end: number } | undefined {
   const isNegated = /[!^]/.test(source[open + 1] ?? '')
   const from = open + (isNegated ? 2 : 1)
   // A closing bracket at the start is literal.
@@ -171,5 +171,5 @@ function characterSet(
     ranges.push([first, isRange ? source.charCodeAt(i + 2) : first])
     if (isRange) i += 2
   }
-  return { holds: code => ranges.some(([low, high]) => code >= low && code <= high) !== isNegated, end }
+  return { has: code => ranges.some(([low, high]) => code >= low && code <= high) !== isNegated, end }
 }

@@ -170,7 +170,7 @@ export class RecentLogs {
       const length = this.#words[((end - 1) % this.#capacity) >> 2]!
       end -= length
       const at = end % this.#capacity
-      if (this.#isFiller(at) || !this.#fits(at, wanted)) continue
+      if (this.#isFiller(at) || !this.#matches(at, wanted)) continue
       bytes += this.#words[(at >> 2) + textAt]! & 0xffff
       if (bytes > mostAnswerBytes) break
       found.push(this.#recordAt(at))
@@ -198,7 +198,7 @@ export class RecentLogs {
         const at = end % this.#capacity
         if (this.#isFiller(at)) continue
         const own = id--
-        if (!this.#fits(at, wanted)) continue
+        if (!this.#matches(at, wanted)) continue
         const word = at >> 2
         search.count(this.#words[word + flagsAt]! & 0xff, this.#doubles[(word + timeAt) >> 1]!)
         if (search.found.length >= limit || bytes > mostAnswerBytes) continue
@@ -214,7 +214,7 @@ export class RecentLogs {
     return this.#words[word]! < leastLength || (this.#words[word + flagsAt]! & isFiller) !== 0
   }
 
-  #fits(at: number, wanted: Wanted): boolean {
+  #matches(at: number, wanted: Wanted): boolean {
     return this.#isWanted(at, wanted) && (wanted.text === undefined || this.#says(at, wanted.text))
   }
 

@@ -87,7 +87,7 @@ function directoryChangedMs({ path, isHeld }: RotationQuery): number {
 
 async function asFound(question: RotationQuery): Promise<RotationChain> {
   const { current, last, known, isKnown } = question
-  // Files with saved positions are kept, whoever owns them now.
+  // Files with saved positions are kept, regardless of their current owner.
   const all = await siblings(
     question.path,
     question.turn,
@@ -253,7 +253,7 @@ function ordered(files: [Sibling, LogFile][]): LogFile[] {
   return sorted
 }
 
-/** Current path of a renamed file; undefined if it is no longer beside its log. */
+/** Current path of a renamed file; undefined if it is no longer next to its log. */
 export async function currentPath(
   path: string,
   file: LogFile,

@@ -17,7 +17,7 @@ const compressed = /\.(?:gz|xz|zst|bz2|lz4|zip|Z)$/
 /** `1`, `20260101-120000`, `2026-01-01T12:00:00Z.3`, `old`. Other files with the same prefix are other logs. */
 const rotatedSuffix = /^(?:\d[0-9A-Za-z_:.+-]*|old|bak|backup|prev|previous|save)$/
 
-/** A file beside a log, with the name of the log as prefix. */
+/** A file next to a log, with the name of the log as prefix. */
 export interface Sibling {
   readonly path: string
   /** Rest of the name after that of the log. */
@@ -34,7 +34,7 @@ export function isCompressed(path: string): boolean {
 }
 
 /**
- * All files beside a log that may once have been it; the log must not be held. Rejects with the error of the system
+ * All files next to a log that may once have been it; the log must not be held. Rejects with the error of the system
  * call. `path` may be a link: rotation happens at its target. `isMeant`: files that others must not displace.
  */
 export async function siblings(

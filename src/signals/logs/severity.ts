@@ -200,7 +200,7 @@ function isValue(line: string, at: number, first: number): boolean {
   )
 }
 
-/** Whether a word ends at `last`, which is of it. */
+/** Whether `word` ends at `last`, inclusive. */
 function endsAt(line: string, last: number, first: number, word: string): boolean {
   const from = last - word.length + 1
   return from >= first && spells(line, from, word)

@@ -54,8 +54,8 @@ export class SourceFiles {
     return freed
   }
 
-  /** Files of all sources by path. `anew`: lists every directory, changed or not. */
-  async find(anew: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
+  /** Files of all sources by path. `full`: lists every directory, changed or not. */
+  async find(full: boolean): Promise<Map<string, [FoundFile, LogSource]>> {
     const found = new Map<string, [FoundFile, LogSource]>()
     const asked = new Set<string>()
     let files = 0
@@ -64,7 +64,7 @@ export class SourceFiles {
     for (const [source, finder] of this.#finders) {
       const patterns = source.patterns()
       for (const pattern of patterns) asked.add(pattern)
-      for (const file of await finder.find(patterns, anew))
+      for (const file of await finder.find(patterns, full))
         if (!found.has(file.path)) found.set(file.path, [file, source])
       costMs += finder.workedMs
       files += finder.leftOut.files

@@ -51,7 +51,7 @@ function zoneMinutes(bytes: Uint8Array, from: number, to: number): number {
   return (sign === dash ? -1 : 1) * (hours * 60 + minutes)
 }
 
-/** Days from 1970-01-01 to a day of the Gregorian calendar; years are counted from March, so that a leap day is last. */
+/** Days from 1970-01-01 to a day of the Gregorian calendar; years are counted from March, so a leap day is last. */
 function daysUntil(year: number, month: number, day: number): number {
   const y = month > 2 ? year : year - 1
   const ofYear = Math.floor((153 * (month > 2 ? month - 3 : month + 9) + 2) / 5) + day - 1

@@ -13,31 +13,31 @@ import { type CommonEntry, FrameProgram, stateFields } from './frame-program.ts'
 import { FrameReader, pointerEncoding } from './frame-reader.ts'
 import { UnwindRows } from './unwind-rows.ts'
 
-/** What a file may cost. */
+/** Limits for one file. */
 export interface UnwindLimits {
   /** At most 2^20. */
   readonly maxRows: number
-  /** Of .eh_frame. */
+  /** Maximum size of .eh_frame. */
   readonly maxBytes: number
 }
 
 const defaultLimits: UnwindLimits = { maxRows: 2 ** 20, maxBytes: 64 * 1024 * 1024 }
-/** Linkers merge equal ones: the largest programs have a few dozen. */
+/** Linkers merge equal entries: the largest programs have a few dozen. */
 const mostCommonEntries = 4096
-/** Stands before a length of 64 bits. */
+/** Precedes a 64-bit length. */
 const longLength = 0xffffffff
 const lengthBytes = 4
 const longLengthBytes = 8
-/** Of addresses and segment selectors. */
+/** Sizes of addresses and segment selectors. */
 const sizesBytes = 2
-/** Of .eh_frame_hdr, at least: version, encodings, and where .eh_frame is. */
+/** Minimum size of .eh_frame_hdr: version, encodings, and address of .eh_frame. */
 const frameHeaderBytes = 12
-/** Tables have the places of a file in 32 bits, and programs their addresses in 47. */
+/** Tables have 32-bit file offsets, and programs 47-bit addresses. */
 const mostPlace = 2 ** 32 - 1
 const mostAddress = 2 ** 47
 const digestBytes = 256 * 1024
 
-/** Where .eh_frame stands. */
+/** Location of .eh_frame. */
 interface Extent {
   readonly offset: number
   readonly size: number
@@ -45,9 +45,8 @@ interface Extent {
 }
 
 /**
- * The rules by which the callers of a file's functions are found, from its .eh_frame (Linux Standard Base, core 5.0,
- * 10.6). Undefined where that says nothing or is not there, and for other machines than x86-64. Throws `ElfError`, also
- * for a file beyond the limits.
+ * Unwind rules of a file's functions from its .eh_frame (Linux Standard Base, core 5.0, 10.6). Undefined if it is
+ * missing or empty, and for machines other than x86-64. Throws `ElfError`, also for a file over the limits.
  */
 export function buildUnwindTable(elf: ElfFile, limits = defaultLimits): UnwindTable | undefined {
   const extent = elf.machine === 'x64' ? extentOf(elf) : undefined
@@ -61,8 +60,8 @@ export function buildUnwindTable(elf: ElfFile, limits = defaultLimits): UnwindTa
 }
 
 /**
- * Hexadecimal, of all that `buildUnwindTable` reads: files with the same have the same table, whatever they say of
- * themselves. Throws as that does.
+ * Hexadecimal digest of all input of `buildUnwindTable`: equal digests mean equal tables, whatever the files claim.
+ * Throws as that does.
  */
 export function unwindDigest(elf: ElfFile, limits = defaultLimits): string {
   const extent = extentOf(elf)
@@ -77,7 +76,7 @@ export function unwindDigest(elf: ElfFile, limits = defaultLimits): string {
   return hash.digest('hex').slice(0, 32)
 }
 
-/** Programs whose table of sections was stripped say it by `.eh_frame_hdr`, which has a segment for itself. */
+/** Programs without section headers have it in `.eh_frame_hdr`, which has its own segment. */
 function extentOf(elf: ElfFile): Extent | undefined {
   const section = elf.section('.eh_frame')
   if (section) return section.type === sectionType.nobits ? undefined : section
@@ -97,12 +96,12 @@ function extentOf(elf: ElfFile): Extent | undefined {
   return { offset: holder.offset + into, size: holder.fileSize - into, address }
 }
 
-/** Reads the entries: those in common (CIE), and one for each function (FDE). */
+/** Reads the entries: common ones (CIE), and one per function (FDE). */
 class Entries {
   readonly #reader: FrameReader
   readonly #program: FrameProgram
   readonly #code: readonly Segment[]
-  /** By where they begin. */
+  /** By start offset. */
   readonly #common = new Map<number, CommonEntry>()
 
   constructor(elf: ElfFile, reader: FrameReader, rows: UnwindRows) {
@@ -122,13 +121,13 @@ class Entries {
         position += longLengthBytes
       }
       if (length < 0) return
-      // A length of 0 ends what one object file had; a linker may have put more behind it.
+      // A length of 0 ends the part of one object file; a linker may have appended more.
       if (length > 0 && reader.enter(position, length)) this.#readEntry(start, position)
       start = position + length
     }
   }
 
-  /** The reader is behind the entry's length. What the entry refers to is given backwards from there. */
+  /** The reader is after the entry's length; the entry's references are relative to there, backwards. */
   #readEntry(start: number, position: number): void {
     const back = this.#reader.u32()
     const common = this.#common.get(position - back)
@@ -157,7 +156,7 @@ class Entries {
     if (!reader.failed) this.#common.set(start, common)
   }
 
-  /** How addresses of functions are written; undefined where it cannot be told, or needs more than the file. */
+  /** Encoding of function addresses; undefined if unknown, or if it needs more than the file. */
   #pointerEncoding(augmentation: string): number | undefined {
     const reader = this.#reader
     let encoding = 0
@@ -187,7 +186,7 @@ class Entries {
     if (reader.failed || length <= 0 || segment === undefined) return
     const end = Math.min(start + length, segment.address + segment.fileSize)
     const bias = segment.address - segment.offset
-    // Functions that the linker has dropped are at address 0.
+    // Functions that the linker dropped are at address 0.
     if (start - bias < headerBytes || end - bias > mostPlace) return
     this.#program.runFunction(common, start, end, bias)
   }

@@ -5,10 +5,10 @@ import type { ProfiledGroup, ProfileRequest, TakenProfile } from '../../foundati
 import { type FlameTree, FlameTreeBuilder, mostTreeNodes } from './flame-tree.ts'
 import { printable } from './frame-text.ts'
 
-/** What a taken profile was asked to be of. */
+/** Selection of a recorded profile. */
 export type Asked = Pick<ProfileRequest, 'kind' | 'seconds' | 'pid' | 'service'>
 
-/** A taken profile as it is shown: the tree of all its groups, and what was measured. */
+/** A recorded profile for display: the tree of all its groups, and its measurements. */
 export interface FlameGraph {
   readonly title: string
   readonly kind: Profile['kind']
@@ -16,9 +16,9 @@ export interface FlameGraph {
   /** Microseconds since the epoch. */
   readonly startUs: number
   readonly durationUs: number
-  /** Hz, of CPU time; 0 where there was no sample. */
+  /** Hz of CPU time; 0 without samples. */
   readonly rate: number
-  /** As many as the periods say; 0 where there is no period. */
+  /** Number of samples according to the periods; 0 without a period. */
   readonly samples: number
   readonly tree: FlameTree
   /** Largest first. */
@@ -28,7 +28,7 @@ export interface FlameGraph {
     readonly pids: readonly number[]
     readonly value: number
   }[]
-  /** CPU time of the whole host meanwhile. */
+  /** CPU time of the whole host during the recording. */
   readonly busyNs: number
   readonly idleNs: number
   readonly lostSamples: number
@@ -36,7 +36,7 @@ export interface FlameGraph {
 
 const units = { cpu: 'nanoseconds', memory: 'bytes', off_cpu: 'nanoseconds' } as const
 
-/** Draws up a taken profile, in slices. Its tree has at most `mostNodes` nodes. */
+/** Builds the flame graph of a recorded profile, in slices, with at most `mostNodes` nodes. */
 export async function flameGraph(
   taken: TakenProfile,
   asked: Asked,
@@ -76,7 +76,7 @@ export async function flameGraph(
   }
 }
 
-/** All groups as one profile, whose samples say by `service.name` and `process.executable.path` what they are of. */
+/** All groups as one profile, whose samples have `service.name` and `process.executable.path`. */
 export function wholeProfile(taken: TakenProfile, asked: Asked): Profile {
   const period = meanPeriod(taken)
   return {
@@ -88,7 +88,7 @@ export function wholeProfile(taken: TakenProfile, asked: Asked): Profile {
   }
 }
 
-/** What a sample of any group stands for; 0 where none says. Groups differ, for CPUs differ in their rates. */
+/** Mean period of the samples of all groups; 0 if unknown. Groups differ, as CPUs have different rates. */
 function meanPeriod({ groups }: TakenProfile): number {
   let value = 0
   let count = 0
@@ -131,7 +131,7 @@ function timesOf({ groups }: TakenProfile, { seconds }: Asked): { startUs: numbe
   }
 }
 
-/** Whose profile it is: `shop (pid 12)`, `all processes`. */
+/** Title: `shop (pid 12)`, `all processes`. */
 export function titleOf({ groups }: TakenProfile, { pid, service }: Asked): string {
   if (pid !== undefined) {
     const name = groups[0]?.service ?? ''

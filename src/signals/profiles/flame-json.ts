@@ -1,10 +1,10 @@
 import type { FlameGraph } from './flame-graph.ts'
 import { frameTypes } from './flame-tree.ts'
 
-/** Values that are written at a time. */
+/** Values per part. */
 const stride = 1024
 
-/** A flame graph as the JSON document of the management API, in parts. Times are whole microseconds. */
+/** Flame graph as the JSON document of the management API, in parts. Times are whole microseconds. */
 export function* jsonParts(graph: FlameGraph): Generator<string> {
   const { tree } = graph
   const head = {

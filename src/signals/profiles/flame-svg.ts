@@ -1,4 +1,4 @@
-// A flame graph as a drawing that reads without a script: root on top, callees below, a tooltip for each frame.
+// Flame graph as a drawing that works without scripts: root on top, callees below, a tooltip per frame.
 
 import { grouped } from '../../foundation/lib/number-text.ts'
 import type { FlameGraph } from './flame-graph.ts'
@@ -11,16 +11,16 @@ const room = width - 2 * margin
 const rowHeight = 17
 const headHeight = 86
 const footHeight = 26
-/** Frames that are narrower are left out. */
+/** Narrower frames are omitted. */
 const leastWidth = 0.3
-/** Characters of all frames: the whole drawing stays below 500 KB. */
+/** Maximum characters of all frames: the drawing stays below 500 KB. */
 const mostBytes = 480_000
-/** Of the 11 px monospace of the labels. */
+/** Width of the 11 px monospace labels. */
 const characterWidth = 6.65
 const mostName = 240
 const mostFile = 160
 
-/** Colours of frames by type: hue, saturation. What has no type and no name is grey. */
+/** Frame colours by type: hue, saturation. Frames without type or name are grey. */
 const colours: Readonly<Record<string, readonly [hue: number, saturation: number]>> = {
   '': [220, 8],
   native: [28, 85],
@@ -38,7 +38,7 @@ const colours: Readonly<Record<string, readonly [hue: number, saturation: number
   luajit: [230, 65],
 }
 
-/** The drawing, in parts; largest frames first until it is 500 KB. */
+/** The drawing in parts; largest frames first, up to 500 KB. */
 export function* svgParts(graph: FlameGraph): Generator<string> {
   const { tree } = graph
   const whole = tree.total[0]!
@@ -46,7 +46,7 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
   const left = new Float64Array(size)
   const depth = new Uint16Array(size)
   const next = new Float64Array(size)
-  // Siblings stand beside each other in the order of the tree; what a frame did itself is the gap at its right end.
+  // Siblings are adjacent in tree order; a frame's self time is the gap at its right end.
   for (let node = 1; node < size; node++) {
     const above = tree.parent[node]!
     left[node] = left[above]! + next[above]!
@@ -69,13 +69,13 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
   yield `</g><text x="${margin}" y="${height - 9}" class="s">${escaped(note)}</text>\n`
   yield `<script><![CDATA[${script}]]></script>\n</svg>\n`
 
-  /** Texts of the frames that are drawn, by node, in the order of the tree: none without the one that it stands below. */
+  /** Texts of drawn frames by node, in tree order; never without their parent. */
   function* chosen(): Generator<string, ReadonlyMap<number, string>> {
     const scale = whole > 0 ? room / whole : 0
     const wide: number[] = []
     for (let node = 0; node < size; node++)
       if (node === 0 || tree.total[node]! * scale >= leastWidth) wide.push(node)
-    // Equal ones in the order of the tree, where parents come first.
+    // Equal frames in tree order, parents first.
     wide.sort((a, b) => tree.total[b]! - tree.total[a]! || a - b)
     const texts = new Map<number, string>()
     let bytes = 0
@@ -94,7 +94,7 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
     const file = tree.strings[tree.file[node]!]!
     const type = frameTypes[tree.type[node]!]!
     const total = tree.total[node]!
-    // Edges are rounded, not widths: frames beside each other share one, and the script takes none for another's.
+    // Rounds edges rather than widths, so that adjacent frames share an edge and the script can tell them apart.
     const x = hundredths(margin + left[node]! * scale)
     const w = hundredths(node === 0 ? margin + room : margin + (left[node]! + total) * scale) - x
     const y = headHeight + depth[node]! * rowHeight
@@ -134,7 +134,7 @@ function hostParts({ busyNs, idleNs }: FlameGraph): string[] {
   return busyNs + idleNs > 0 ? [`host ${shareText(busyNs, busyNs + idleNs)} busy`] : []
 }
 
-/** A square for each type that there is, with its share of what functions did themselves. */
+/** A square per existing type, with its share of self time. */
 function* legendParts({ tree }: FlameGraph): Generator<string> {
   const share = new Map<string, number>()
   for (let node = 1; node < tree.parent.length; node++) {
@@ -167,7 +167,7 @@ const style = [
   '}',
 ].join('')
 
-/** Zoom by click, search by word. It stands in the file itself, loads nothing, and makes no markup out of names. */
+/** Zoom by click, search by text. Embedded in the file, loads nothing, and creates no markup from names. */
 const script = `(function(){
 var all=Array.from(document.querySelectorAll('.f')),left=${margin},room=${room},cw=${characterWidth};
 var find=document.getElementById('find'),back=document.getElementById('back'),hits=document.getElementById('hits');
@@ -222,7 +222,7 @@ const entities: Readonly<Record<string, string>> = {
   '"': '&quot;',
 }
 
-/** Text of a document. A half of a pair that a cut left is replaced as the encoding to UTF-8 would. */
+/** Escapes text. Replaces a lone surrogate left by a cut, as UTF-8 encoding would. */
 function escaped(text: string): string {
   return text.replace(/[&<>"]/g, found => entities[found]!)
 }

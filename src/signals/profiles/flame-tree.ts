@@ -1,14 +1,14 @@
-// The stacks of a recording as one tree, in flat arrays: what a flame graph, a table or a page is drawn from.
+// The stacks of a recording as one tree in flat arrays: the source of flame graphs, tables and pages.
 
 import type { Frame, FrameType, Sample } from '../../foundation/model/profile.ts'
 import { isUnnamed, printable } from './frame-text.ts'
 
-/** Nodes of a finished tree, unless told otherwise. */
+/** Default maximum of nodes. */
 export const mostTreeNodes = 20_000
-/** What was too small for a node of its own. */
+/** Name of merged small nodes. */
 export const otherName = '[other]'
 
-/** Types of frames by their number in a tree; 0 is none. */
+/** Frame types by their number in a tree; 0 means none. */
 export const frameTypes: readonly ('' | FrameType)[] = [
   '',
   'native',
@@ -27,36 +27,36 @@ export const frameTypes: readonly ('' | FrameType)[] = [
 ]
 
 /**
- * Nodes in pre-order, larger ones before their smaller siblings; node 0 is the root, whose parent is itself. The
- * nodes below it are groups of processes. Arrays of numbers stand in parallel.
+ * Nodes in pre-order, larger siblings first; node 0 is the root and its own parent. Its children are process groups.
+ * The arrays are parallel.
  */
 export interface FlameTree {
   readonly strings: readonly string[]
   readonly parent: Uint32Array
-  /** In `strings`. */
+  /** Index into `strings`. */
   readonly name: Uint32Array
   readonly file: Uint32Array
-  /** In `frameTypes`. */
+  /** Index into `frameTypes`. */
   readonly type: Uint8Array
   readonly self: Float64Array
   readonly total: Float64Array
-  /** Of the total: where the innermost frame has no name. */
+  /** Part of the total whose innermost frame has no name. */
   readonly unnamed: number
 }
 
-/** While it is built; what is beyond is made room for by merging the smallest half. */
+/** Maximum nodes during construction; if reached, the smallest half is merged. */
 const mostNodes = 1 << 17
 const mostFrames = 1 << 17
 const mostDepth = 1024
-/** Frames that are found by identity. */
+/** Maximum frames looked up by object identity. */
 const mostKnown = 1 << 16
 
 const otherFrame = 0
 
-/** Builds a tree from samples. Its memory is bounded, whatever the samples are. */
+/** Builds a tree from samples. Memory is bounded for any input. */
 export class FlameTreeBuilder {
   readonly #strings = new Map<string, number>()
-  /** name, file and type of a frame as one number → its id. */
+  /** Frame id by name, file and type, encoded as one number. */
   readonly #frames = new Map<number, number>()
   readonly #known = new Map<Frame, number>()
   readonly #names: number[] = []
@@ -71,14 +71,14 @@ export class FlameTreeBuilder {
     this.#nodes.child(0, this.#frame(rootName, '', 0))
   }
 
-  /** An id of a group, for `add`. */
+  /** Group id for `add`. */
   group(service: string, executable: string): number {
     return this.#frame(service, executable, 0)
   }
 
-  /** Adds a sample below its group. What has no positive value is passed over. */
+  /** Adds a sample to its group. Ignores values that are not positive. */
   add(group: number, { frames, value: exact }: Sample): void {
-    // Whole numbers add up the same in any order, so that no child is larger than its parent.
+    // Sums of whole numbers do not depend on the order, so no child is larger than its parent.
     const value = Math.round(exact)
     if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER)) return
     let nodes = this.#nodes
@@ -89,7 +89,7 @@ export class FlameTreeBuilder {
     const path = this.#path
     let depth = 0
     path[depth++] = nodes.child(0, group)
-    // Room for the root, and for what stands in for the rest of a deeper stack.
+    // Reserves room for the root, and for the frame that replaces the rest of a deeper stack.
     for (let i = frames.length - 1; i >= 0 && depth < mostDepth - 2; i--, depth++)
       path[depth] = nodes.child(path[depth - 1]!, this.#idOf(frames[i]!))
     if (frames.length > mostDepth - 3) {
@@ -102,7 +102,7 @@ export class FlameTreeBuilder {
     if (frames.length > 0 && isUnnamed(frames[0]!.name)) this.#unnamed += value
   }
 
-  /** The tree of what was added, its smallest nodes merged until there are at most so many (3 or more). */
+  /** Tree of all samples, reduced to at most `most` nodes (3 or more) by merging the smallest. */
   finish(most = mostTreeNodes): FlameTree {
     const nodes = this.#nodes.size > most ? this.#nodes.pruned(most) : this.#nodes
     const texts = [...this.#strings.keys()]
@@ -154,7 +154,7 @@ export class FlameTreeBuilder {
     return id
   }
 
-  /** The frame's id; that of what is merged where there are too many. */
+  /** Id of the frame, or of `[other]` if there are too many. */
   #frame(name: string, file: string, type: number): number {
     const full = this.#names.length >= mostFrames
     const nameId = this.#string(printable(name), full)
@@ -172,7 +172,7 @@ export class FlameTreeBuilder {
     return id
   }
 
-  /** At most two for each frame. */
+  /** At most two strings per frame. */
   #string(text: string, full: boolean): number | undefined {
     const known = this.#strings.get(text)
     if (known !== undefined || full) return known
@@ -182,17 +182,17 @@ export class FlameTreeBuilder {
   }
 }
 
-/** Nodes in the order in which they came, parents before children, and a hash table of parent and frame. */
+/** Nodes in order of creation, parents before children, with a hash table by parent and frame. */
 class Nodes {
   parent = new Uint32Array(1024)
   frame = new Uint32Array(1024)
   self = new Float64Array(1024)
   total = new Float64Array(1024)
   size = 0
-  /** Node plus one, 0 where free; twice as many as nodes, at least. */
+  /** Node plus one; 0 if free. At least twice as many slots as nodes. */
   #table = new Int32Array(2048)
 
-  /** The child of a node, made where there is none. The first one made is the root. */
+  /** Child of a node, created if missing. The first node created is the root. */
   child(parent: number, frame: number): number {
     let slot = this.#slot(parent, frame)
     const found = this.#table[slot]!
@@ -214,7 +214,7 @@ class Nodes {
     hash ^= hash >>> 15
     for (let slot = hash & mask; ; slot = (slot + 1) & mask) {
       const node = this.#table[slot]! - 1
-      // The root is nobody's child: it has its parent's number, which would be found as its child.
+      // The root is its own parent by number, but must not be found as its child.
       if (node < 0 || (node > 0 && this.parent[node] === parent && this.frame[node] === frame)) return slot
     }
   }
@@ -234,11 +234,12 @@ class Nodes {
       this.#table[this.#slot(this.parent[node]!, this.frame[node]!)] = node + 1
   }
 
-  /** At most so many nodes, the largest; what goes is added up below the parent that stays. */
+  /** The largest nodes, at most `most`; removed ones are merged below their remaining parent. */
   pruned(most: number): Nodes {
     const sorted = this.total.slice(0, this.size).sort()
     const keep = new Uint8Array(this.size)
-    // Each node brings itself and at most one merged rest: half of them fit in any case, and nearly all that do are found.
+    // Each node adds itself and at most one merged node: half of `most` always has room, and the search comes close to
+    // the maximum.
     let low = most >> 1
     let high = Math.min(most, this.size)
     while (high - low > most >> 6) {
@@ -250,7 +251,10 @@ class Nodes {
     return this.#kept(keep)
   }
 
-  /** Marks the `count` largest nodes, of equal ones the older: parents come first. Answers what that makes in all. */
+  /**
+   * Marks the `count` largest nodes, older ones first among equals, so parents come first. Returns the resulting number
+   * of nodes.
+   */
   #mark(keep: Uint8Array, count: number, sorted: Float64Array): number {
     const { size, total, parent, frame } = this
     const least = sorted[size - count]!
@@ -259,7 +263,7 @@ class Nodes {
     let equal = count - above
     for (let node = 0; node < size; node++) {
       keep[node] = total[node]! > least || (total[node] === least && equal-- > 0) ? 1 : 0
-      // 2: its merged rest is counted.
+      // 2: its merged node is already counted.
       if (node > 0 && keep[node] === 1 && frame[node] === otherFrame) keep[parent[node]!] = 2
     }
     let rests = 0
@@ -292,7 +296,7 @@ class Nodes {
     return kept
   }
 
-  /** All nodes, each before its children, siblings by size and then by name. */
+  /** All nodes, each before its children; siblings by size, then by name. */
   preorder(nameOf: (node: number) => string): Uint32Array {
     const { size, parent, total } = this
     const first = new Uint32Array(size + 1)

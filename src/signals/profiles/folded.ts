@@ -1,11 +1,11 @@
-// Folded stacks, as flamegraph.pl and speedscope read them: `root;…;leaf value`, one stack a line.
+// Folded stacks, for flamegraph.pl and speedscope: `root;…;leaf value`, one stack per line.
 
 import type { FlameTree } from './flame-tree.ts'
 
-/** Characters of all lines; what is beyond is told in one line of its own. */
+/** Maximum characters of all lines; one extra line counts the rest. */
 const mostCharacters = 16 << 20
 
-/** The stacks of a tree, its groups outermost, as sorted lines in parts. */
+/** Stacks of a tree with groups outermost, as sorted lines in parts. */
 export function* foldedParts(tree: FlameTree, most = mostCharacters): Generator<string> {
   const names = tree.strings.map(foldable)
   const { parent, name, self } = tree
@@ -37,7 +37,7 @@ export function* foldedParts(tree: FlameTree, most = mostCharacters): Generator<
   }
 }
 
-/** A semicolon would be another frame. */
+/** A semicolon would start another frame. */
 function foldable(name: string): string {
   return name.replaceAll(';', ',')
 }

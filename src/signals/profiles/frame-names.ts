@@ -22,7 +22,7 @@ import { PerfMaps } from './symbols/perf-maps.ts'
 import { isReason, reasons, unreadableReason } from './symbols/reasons.ts'
 import type { KnownFile, UnwindTableBuilder } from './unwind-table-builder.ts'
 
-/** How a stack ended that does not reach its outermost function, as its outermost frame. */
+/** Outermost frame of an incomplete stack, by the way it ended. */
 const endings: Readonly<Record<StackEnd, string>> = {
   complete: '',
   no_mapping: '[incomplete: the return address is not code]',
@@ -34,17 +34,17 @@ const endings: Readonly<Record<StackEnd, string>> = {
   frame_pointer_end: '[incomplete: invalid frame pointer]',
 }
 
-/** Processes whose mappings are remembered, and for how long. */
+/** Maximum processes with cached mappings, and the cache time. */
 const mostMaps = 64
-/** Of a mapping of a process in memory, about. */
+/** Approximate memory of a cached mapping. */
 const mappedBytes = 250
 const mapsMs = 5_000
-/** Places of files whose frames are remembered, in all. */
+/** Maximum file offsets with cached frames. */
 const mostPlaces = 200_000
-/** Of names of C++ that wait for the decoder. */
+/** Maximum bytes of mangled C++ names that wait for the decoder. */
 const mostMangledBytes = 256 * 1024
 
-/** Names frames, each once; who asks keeps them, in the order in which they were told. */
+/** Names each frame once; the consumer stores them in the order of reports. */
 export class FrameNames {
   readonly #builder: UnwindTableBuilder
   readonly room = new NameRoom()
@@ -65,16 +65,16 @@ export class FrameNames {
   #places = 0
   #newMappings: Mapping[] = []
   #newFrames: NamedFrame[] = []
-  /** Frames that were met for the first time, whose names the decoder is asked for at once. */
+  /** New frames whose names are sent to the decoder in one batch. */
   #mangled: { readonly frame: NewFrame; readonly symbol: string; readonly origin: DecodeOrigin }[] = []
   #mangledBytes = 0
-  /** Numbers of all that was told in this epoch. */
-  readonly #told = new Map<Frame, number>()
-  readonly #toldMappings = new Map<Mapping, number>()
-  /** Frames by file and place, and those of the kernel and such that are only a text. */
+  /** Numbers of the frames reported in this epoch. */
+  readonly #reported = new Map<Frame, number>()
+  readonly #reportedMappings = new Map<Mapping, number>()
+  /** Frames by file and offset, and frames that are only a text, such as the kernel's. */
   readonly #files = new Map<number, FileFrames>()
   readonly #texts = new Map<string, Frame>()
-  /** Frames of runtimes that have room, until they are told. */
+  /** Runtime frames that have room, until reported. */
   readonly #admitted = new Set<Frame>()
 
   constructor(builder: UnwindTableBuilder, settings: SymbolSettings) {
@@ -86,19 +86,19 @@ export class FrameNames {
     this.#settings = settings
   }
 
-  /** Reads a process's runtime: how the kernel side is to do it. */
+  /** Reads a process's runtime; returns settings for the kernel side. */
   attach(runtime: UnknownRuntime): RuntimeSettings | undefined {
     const known = this.#builder.known(runtime.file)
     if (known === undefined) return undefined
     return this.#runtimes.attach(runtime, known, reason => this.#builder.note(known.file.path, reason))
   }
 
-  /** Names stacks; what is told for the first time stands in `mappings` and `frames`. */
+  /** Names stacks; new mappings and frames are in `mappings` and `frames`. */
   name(user: readonly RawStack[], kernel: readonly KernelStack[]): NamedStacks {
     this.#newMappings = []
     this.#newFrames = []
     this.#admitted.clear()
-    const number = (frame: Frame) => this.#tell(frame)
+    const number = (frame: Frame) => this.#report(frame)
     const stacks = ProcessMemory.inOneTurn(() => user.map(stack => this.#safeUserStack(stack)))
     this.#demangle()
     return {
@@ -127,18 +127,18 @@ export class FrameNames {
     })
   }
 
-  /** Frames are numbered anew. */
+  /** Frame numbers start again. */
   clear(epoch: number): void {
     this.#epoch = epoch
-    this.#told.clear()
-    this.#toldMappings.clear()
+    this.#reported.clear()
+    this.#reportedMappings.clear()
     this.#files.clear()
     this.#places = 0
     this.#texts.clear()
     this.room.clear()
   }
 
-  /** Lets go of processes that ended. */
+  /** Releases processes that ended. */
   closeEnded(): void {
     this.#runtimes.closeEnded()
   }
@@ -151,7 +151,7 @@ export class FrameNames {
     const { perfMaps } = this
     const builder = this.#builder
     const kernel = this.#kernel
-    const told = this.#told
+    const reported = this.#reported
     const named = this.#named
     const met = this.#met
     return {
@@ -159,7 +159,7 @@ export class FrameNames {
       withoutTable: builder.withoutTable,
       symbolBytes:
         builder.symbols.bytes + kernel.bytes + perfMaps.bytes + smallCaches.bytes + smallTables.bytes,
-      frames: told.size,
+      frames: reported.size,
       namesRefused: this.room.refused,
       shares: {
         perf_maps: perfMaps.losses,
@@ -175,7 +175,7 @@ export class FrameNames {
     }
   }
 
-  /** Whatever memory and files of strangers do to their reader, it is one stack without names. */
+  /** Errors in foreign memory or files affect one stack only, which then has no names. */
   #safeUserStack(stack: RawStack): Frame[] {
     try {
       return this.#userStack(stack)
@@ -211,7 +211,7 @@ export class FrameNames {
   #pointerFrame(pid: number, pointer: number): Frame {
     const frame = this.#runtimes.name(pid, pointer)
     if (frame === undefined) return this.#textFrame(reasons.processEnded, 'native')
-    if (this.#told.has(frame) || this.#admitted.has(frame)) return frame
+    if (this.#reported.has(frame) || this.#admitted.has(frame)) return frame
     const bytes = bytesOfFrame(frame)
     this.#runtimes.charge(pid, bytes)
     if (!this.room.take(pid, bytes)) return this.#leftOut()
@@ -230,7 +230,7 @@ export class FrameNames {
     if (known !== undefined) return known
     const symbols = this.#builder.symbolsOf(file.id, pid, () => this.room.ownerOf(pid))
     const found = typeof symbols === 'string' ? undefined : symbols.find(offset)
-    // Where a function is known all of its places are one frame.
+    // All offsets of a known function share a frame.
     const place = found?.start ?? offset
     let frame = frames.byStart.get(place)
     if (frame === undefined) {
@@ -246,7 +246,7 @@ export class FrameNames {
           : { systemName: cutName(found.systemName) }),
         ...(mapping === undefined || address === undefined ? {} : { mapping, address }),
       }
-      // How people write it is not known yet, and about as long.
+      // The demangled name is not known yet; its length is similar.
       const bytes = bytesOfFrame(made) + (found?.isMangled ? made.name.length : 0)
       frame = this.room.take(pid, bytes) ? made : this.#leftOut()
       frames.byStart.set(place, frame)
@@ -273,10 +273,10 @@ export class FrameNames {
     this.#places = 1
   }
 
-  /** Code that no known file holds. */
+  /** Code outside known files. */
   #addressFrame(pid: number, address: number): Frame {
-    const told = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
-    if (told !== undefined) return this.#toldFrame(pid, told)
+    const name = this.#settings.perfMap ? this.perfMaps.find(pid, address) : undefined
+    if (name !== undefined) return this.#generatedFrame(pid, name)
     const { mappings, ended } = this.#mapsOf(pid)
     const mapping = mappings.find(({ start, size }) => address >= start && address < start + size)
     if (mapping !== undefined) {
@@ -289,9 +289,9 @@ export class FrameNames {
     return this.#textFrame(ended ? processEnded : anonymousMemory, 'native')
   }
 
-  /** Of code that a runtime made, by what it told. */
-  #toldFrame(pid: number, told: string): Frame {
-    const name = cutName(told)
+  /** Frame of generated code, with the name that the runtime reported. */
+  #generatedFrame(pid: number, reportedName: string): Frame {
+    const name = cutName(reportedName)
     const known = this.#texts.get(`native ${name}`)
     if (known !== undefined) return known
     return this.room.take(pid, bytesOfFrame({ name, file: '' }))
@@ -324,19 +324,19 @@ export class FrameNames {
     try {
       mappings = readMappings('/proc', pid)
     } catch {
-      // It has ended, or may not be read.
+      // It has ended, or access is denied.
     }
     const maps = { mappings, ended: mappings.length === 0 && hasEnded(pid), readMs: now }
     this.#maps.set(pid, maps)
     return maps
   }
 
-  #tell(frame: Frame): number {
-    const known = this.#told.get(frame)
+  #report(frame: Frame): number {
+    const known = this.#reported.get(frame)
     if (known !== undefined) return known
     const { name, systemName = '', file, line, type = 'native', mapping, address = -1 } = frame
-    const number = this.#told.size
-    this.#told.set(frame, number)
+    const number = this.#reported.size
+    this.#reported.set(frame, number)
     this.#newFrames.push({
       name,
       systemName,
@@ -344,7 +344,7 @@ export class FrameNames {
       line,
       type,
       address,
-      mapping: mapping === undefined ? -1 : this.#tellMapping(mapping),
+      mapping: mapping === undefined ? -1 : this.#reportMapping(mapping),
     })
     if (type !== 'kernel') {
       this.#met++
@@ -353,22 +353,22 @@ export class FrameNames {
     return number
   }
 
-  #tellMapping(mapping: Mapping): number {
-    const known = this.#toldMappings.get(mapping)
+  #reportMapping(mapping: Mapping): number {
+    const known = this.#reportedMappings.get(mapping)
     if (known !== undefined) return known
-    const number = this.#toldMappings.size
-    this.#toldMappings.set(mapping, number)
+    const number = this.#reportedMappings.size
+    this.#reportedMappings.set(mapping, number)
     this.#newMappings.push(mapping)
     return number
   }
 }
 
-/** Until it is told. */
+/** A frame before it is reported. */
 type NewFrame = { -readonly [K in keyof Frame]: Frame[K] }
 
 interface FileFrames {
   readonly byPlace: Map<number, Frame>
-  /** By where the function begins. */
+  /** By the start of the function. */
   readonly byStart: Map<number, Frame>
 }
 
@@ -378,7 +378,7 @@ interface ProcessMaps {
   readonly readMs: number
 }
 
-/** One that is ending has no program any more. Of one that may not be looked at nothing is known. */
+/** An exiting process has no executable any more. If access is denied, the state is unknown. */
 function hasEnded(pid: number): boolean {
   try {
     readlinkSync(`/proc/${pid}/exe`)
@@ -388,7 +388,7 @@ function hasEnded(pid: number): boolean {
   }
 }
 
-/** Of an object of a runtime. */
+/** Whether the frame is an object of a runtime. */
 function isPointer(space: number): boolean {
   return space === frameSpace.v8 || space === frameSpace.cpython
 }

@@ -2,7 +2,7 @@ import { cfaRule, rbpRule } from '../../foundation/model/unwind-table.ts'
 import type { FrameReader } from './frame-reader.ts'
 import type { UnwindRows } from './unwind-rows.ts'
 
-/** Registers as DWARF numbers them (System V ABI, x86-64 supplement, 3.6.2). */
+/** DWARF register numbers (System V ABI, x86-64 supplement, 3.6.2). */
 const rbp = 6
 const rsp = 7
 const returnAddress = 16
@@ -49,17 +49,20 @@ const operation = {
   breg0: 0x70,
 } as const
 
-/** rsp + 8 + ((pc & 15) >= 11) << 3: the expression of a lazy procedure linkage table (GNU binutils, elf_x86_64). */
+/** rsp + 8 + ((pc & 15) >= 11) << 3: expression of a lazy procedure linkage table (GNU binutils, elf_x86_64). */
 const pltExpression = [0x77, 0x08, 0x80, 0x00, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22] as const
 
-/** Of rsp and the return address in `struct rt_sigframe` (arch/x86/include/asm/sigframe.h), less the return address. */
+/**
+ * Offsets of rsp and the return address in `struct rt_sigframe` (arch/x86/include/asm/sigframe.h), less the return
+ * address.
+ */
 const signalStackPointer = 160
 const signalReturnAddress = 168
 
-/** What became of the return address. */
+/** State of the return address. */
 const ra = { usual: 0, undefined: 1, signal: 2, elsewhere: 3 } as const
 
-/** Fields of a state, which is a few numbers so that it can be kept and put back. */
+/** Fields of a state, stored as numbers so that it can be saved and restored. */
 const cfaKind = 0
 const cfaValue = 1
 const rbpKind = 2
@@ -69,20 +72,20 @@ export const stateFields = 5
 const mostRemembered = 64
 const addressBytes = 8
 
-/** What functions of one sort have in common. */
+/** Common entry of functions of one kind. */
 export interface CommonEntry {
   readonly codeFactor: number
   readonly dataFactor: number
   readonly pointerEncoding: number
   readonly hasData: boolean
   readonly isSignal: boolean
-  /** Once its instructions have run. */
+  /** State after its instructions. */
   readonly state: Int32Array
 }
 
 /**
- * Runs call frame instructions (DWARF 5, 6.4.2) for the three registers that a walk needs: the CFA, rbp and the return
- * address. What it cannot follow becomes the rule `unsupported`.
+ * Executes call frame instructions (DWARF 5, 6.4.2) for the three registers needed to unwind: the CFA, rbp and the
+ * return address. Unsupported instructions result in the rule `unsupported`.
  */
 export class FrameProgram {
   readonly #reader: FrameReader
@@ -100,15 +103,15 @@ export class FrameProgram {
     this.#rows = rows
   }
 
-  /** Runs to the reader's end, and leaves what then holds in `common.state`. */
+  /** Executes up to the reader's end, and stores the resulting state in `common.state`. */
   runCommon(common: CommonEntry): void {
     this.#state.set([cfaRule.none, 0, rbpRule.kept, 0, ra.elsewhere])
-    // It is of no place, and what would move it ends it.
+    // It has no address, so an instruction that advances ends it.
     this.#run(common, 0, 0)
     common.state.set(this.#state)
   }
 
-  /** Runs to the reader's end for a function at these addresses, which are `bias` more than its places in the file. */
+  /** Executes up to the reader's end for a function at these addresses, which are its file offsets plus `bias`. */
   runFunction(common: CommonEntry, start: number, end: number, bias: number): void {
     this.#state.set(common.state)
     this.#bias = bias
@@ -236,7 +239,7 @@ export class FrameProgram {
         reader.uleb()
         break
       default:
-        // How long its operands are is not known.
+        // The length of its operands is unknown.
         reader.fail()
     }
   }
@@ -245,7 +248,7 @@ export class FrameProgram {
     this.#moveTo(this.#place + steps * this.#common.codeFactor)
   }
 
-  /** What held so far held up to this address. */
+  /** Ends the range of the current state at this address. */
   #moveTo(address: number): void {
     if (address < this.#place) this.#reader.fail()
     else if (this.#place < this.#end) this.#add()
@@ -302,7 +305,7 @@ export class FrameProgram {
     else this.#state[cfaValue] = offset
   }
 
-  /** Only of a register and an offset can one of the two be changed. */
+  /** Register and offset can be changed separately only if the CFA is not an expression. */
   #leaveExpression(): void {
     const kind = this.#state[cfaKind]
     if (kind === cfaRule.plt || kind === cfaRule.derefRbp || kind === cfaRule.derefRsp) this.#reader.fail()
@@ -313,7 +316,7 @@ export class FrameProgram {
     this.#state[cfaValue] = value
   }
 
-  /** Known are a register, what stands in memory at one, and both with a constant added; and that of a PLT. */
+  /** Supports a register, a word in memory at one, each plus a constant; and the PLT expression. */
   #setCfaExpression(length: number): void {
     const reader = this.#reader
     const end = reader.at + length
@@ -343,7 +346,7 @@ export class FrameProgram {
     this.#setCfa(register === rbp ? cfaRule.derefRbp : cfaRule.derefRsp, (offset & 0xffff) | (added << 16))
   }
 
-  /** What the rest of an expression adds; not a number where it does something else. */
+  /** Constant added by the rest of an expression; NaN if it does anything else. */
   #added(end: number): number {
     const reader = this.#reader
     if (reader.at === end) return 0
@@ -383,7 +386,7 @@ export class FrameProgram {
     reader.at = end
   }
 
-  /** From here on what the state says holds. */
+  /** Adds a row with the current state. */
   #add(): void {
     const state = this.#state
     const place = this.#place - this.#bias
@@ -393,7 +396,10 @@ export class FrameProgram {
     else this.#rows.add(place, rule, 0, 0)
   }
 
-  /** GCC does not say that a function that aligns the stack has put rbp back, only that it is about to return. */
+  /**
+   * In functions that align the stack, GCC does not mark that rbp is restored, only that the function is about to
+   * return.
+   */
   #rbpRule(cfa: number): number {
     const kind = this.#state[rbpKind]!
     const returns = cfa === cfaRule.rsp && this.#state[cfaValue] === addressBytes

@@ -1,19 +1,19 @@
 import type { ElfFile } from '../../foundation/lib/elf/elf-file.ts'
 
-/** An entry of .eh_frame that is longer is not read: the longest of large programs have some 100 KiB. */
+/** Longer entries of .eh_frame are skipped: the longest in large programs have about 100 KiB. */
 const windowBytes = 512 * 1024
-/** Of a number in LEB128, for 64 bits. */
+/** Maximum length of a LEB128 number with 64 bits. */
 const mostLebBytes = 10
 
-/** How a pointer is written (Linux Standard Base, core 5.0, 10.5.1). */
+/** Pointer encodings (Linux Standard Base, core 5.0, 10.5.1). */
 export const pointerEncoding = { relativeToPlace: 0x10, aligned: 0x50, omitted: 0xff } as const
 
 /**
- * Reads the numbers of .eh_frame (Linux Standard Base, core 5.0, 10.6; DWARF 5, 7.6) through a window on the file.
- * Whoever reads beyond `end` gets 0, and `failed` is set.
+ * Reads numbers of .eh_frame (Linux Standard Base, core 5.0, 10.6; DWARF 5, 7.6) through a window on the file. Reads
+ * past `end` return 0 and set `failed`.
  */
 export class FrameReader {
-  /** In the window, both. */
+  /** Offsets in the window. */
   at = 0
   end = 0
   failed = false
@@ -25,7 +25,7 @@ export class FrameReader {
   #start = 0
   #filled = 0
 
-  /** A part of the file, and where it is loaded. */
+  /** A part of the file, and its load address. */
   constructor(elf: ElfFile, offset: number, size: number, address: number) {
     this.#elf = elf
     this.#offset = offset
@@ -34,7 +34,7 @@ export class FrameReader {
     this.#window = Buffer.allocUnsafeSlow(Math.min(windowBytes, size))
   }
 
-  /** Goes to a place of the part, for `length` bytes; false where they are not there, or too many. */
+  /** Moves to a position in the part, for `length` bytes; false if they do not exist, or are too many. */
   enter(position: number, length: number): boolean {
     if (position < 0 || length > this.#window.length || position + length > this.size) return false
     if (position < this.#start || position + length > this.#start + this.#filled) {
@@ -71,7 +71,7 @@ export class FrameReader {
     return this.#window.readInt32LE(this.at - 4) * 4294967296 + this.#window.readUInt32LE(this.at - 8)
   }
 
-  /** Exact up to 53 bits, as `sleb` is. */
+  /** Exact up to 53 bits, like `sleb`. */
   uleb(): number {
     const first = this.u8()
     return first < 128 ? first : this.#leb(first & 127)
@@ -86,14 +86,14 @@ export class FrameReader {
     return !this.failed && last & 64 ? value - 2 ** (7 * (this.at - before + 1)) : value
   }
 
-  /** Null-terminated, of ASCII. */
+  /** NUL-terminated ASCII. */
   text(): string {
     let text = ''
     for (let byte = this.u8(); byte !== 0; byte = this.u8()) text += String.fromCharCode(byte)
     return text
   }
 
-  /** An address, or the difference of two where the upper half of `encoding` is 0. */
+  /** An address, or the difference of two if the upper half of `encoding` is 0. */
   pointer(encoding: number): number {
     if (encoding === pointerEncoding.omitted) return 0
     if (encoding === pointerEncoding.aligned) this.skip(-this.#place() & 7)
@@ -146,7 +146,7 @@ export class FrameReader {
     return !this.failed
   }
 
-  /** Nothing more is read of what was entered. */
+  /** Ends the current entry. */
   fail(): number {
     this.failed = true
     this.at = this.end

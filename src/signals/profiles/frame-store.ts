@@ -1,17 +1,17 @@
 import type { Frame, Mapping } from '../../foundation/model/profile.ts'
 import type { NamedFrame, NamedStack, NamedStacks } from './messages.ts'
 
-/** Stacks that are remembered, and bytes of them and their frames; beyond them all are told and named anew. */
+/** Maximum stacks, and bytes with their frames; above, all are reported and named again. */
 const maxStacks = 16_384
 const maxBytes = 12 * 1024 * 1024
-/** So many times as much is kept until that can be done. */
+/** Factor up to which more is kept until then. */
 const mostOver = 2
-/** Of a stack beside its frames, of a frame beside its names, of a mapping: objects and their places in tables. */
+/** Overhead of a stack, a frame and a mapping: objects and their places in tables. */
 const stackBytes = 256
 const frameBytes = 192
 const mappingBytes = 512
 
-/** Stands for what was counted and never told. */
+/** Replaces stacks that were counted but never reported. */
 const lostFrame: Frame = {
   name: '[lost: stack not reported, or not named in time]',
   file: '',
@@ -19,7 +19,7 @@ const lostFrame: Frame = {
   type: 'native',
 }
 
-/** What was told in one epoch. */
+/** Stacks of one epoch. */
 class Generation {
   readonly epoch: number
   bytes = 0
@@ -74,13 +74,13 @@ class Generation {
 }
 
 /**
- * Stacks by the hash that the kernel side has for them, their frames shared. What was told before the last `clear` is
- * kept beside until `forget`: it may have been counted and not been made a profile of.
+ * Stacks by the kernel side's hash, with shared frames. Stacks from before the last `clear` are kept until `forget`:
+ * their counts may not be in a profile yet.
  */
 export class FrameStore {
   #now = new Generation(0)
   #before: Generation | undefined
-  /** Memory is short: as if there were too much. */
+  /** Memory is short: behaves as if full. */
   #isShort = false
 
   get stacks(): number {
@@ -91,23 +91,23 @@ export class FrameStore {
     return this.#now.bytes + (this.#before?.bytes ?? 0)
   }
 
-  /** There are so many that all should be forgotten. */
+  /** So full that all stacks should be forgotten. */
   get full(): boolean {
     return this.#isShort || this.#now.hasRoom(1)
   }
 
-  /** There are so many that no more are to be named. */
+  /** So full that no more stacks should be named. */
   get overfull(): boolean {
     return this.#now.hasRoom(mostOver)
   }
 
-  /** Those of an epoch that nobody asks for any more are left out. */
+  /** Ignores stacks of outdated epochs. */
   add(stacks: NamedStacks): void {
     if (stacks.epoch === this.#now.epoch) this.#now.add(stacks)
     else if (stacks.epoch === this.#before?.epoch) this.#before.add(stacks)
   }
 
-  /** Whether it has names since the last `clear`. */
+  /** Whether it was named since the last `clear`. */
   hasUser(hash: number): boolean {
     return this.#now.user.has(hash)
   }
@@ -116,7 +116,7 @@ export class FrameStore {
     return this.#now.kernel.has(hash)
   }
 
-  /** Its frames, leaf first; one that says so where it was never told. */
+  /** Its frames, leaf first; `[lost: …]` alone if it was never reported. */
   userStack(hash: number): Frame[] {
     return this.#resolve('user', hash)
   }
@@ -125,7 +125,7 @@ export class FrameStore {
     return this.#resolve('kernel', hash)
   }
 
-  /** Whoever names them begins anew. */
+  /** Starts a new epoch of names. */
   clear(epoch: number): void {
     this.#before = this.#now
     this.#now = new Generation(epoch)
@@ -133,8 +133,7 @@ export class FrameStore {
   }
 
   /**
-   * Memory is short: what was told before the last `clear` goes, and all is told anew as soon as that can be done. Bytes
-   * that are free at once.
+   * Drops stacks from before the last `clear`, and requests a renewal of all others. Returns the bytes freed at once.
    */
   shed(bytes: number): number {
     const freed = this.#before?.bytes ?? 0
@@ -143,7 +142,7 @@ export class FrameStore {
     return freed
   }
 
-  /** Nobody asks any more for what was told before the last `clear`. */
+  /** Drops stacks from before the last `clear`. */
   forget(): void {
     this.#before = undefined
   }

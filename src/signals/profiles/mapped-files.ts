@@ -16,57 +16,59 @@ export interface MappedFilesOptions {
   readonly sampler: Pick<Sampler, 'publish' | 'unpublish' | 'forgetStacks'>
   readonly arena: UnwindArena
   /**
-   * Has the table of a file made. `fd`: -1 where the file is not to be read; it is closed by whoever takes it. False: it
-   * cannot be made now.
+   * Requests the table of a file. `fd`: -1 if the file is not to be read; the receiver closes it. False: not possible
+   * now.
    */
   readonly read: (file: MappedFile, fd: number) => boolean
-  /** An id stands for no file any more. */
+  /** An id becomes invalid. */
   readonly forget: (id: number) => void
   readonly procDir?: string
 }
 
 interface Known extends FileIdentity {
-  /** Whose process was met with it first. */
+  /** Owner of the process where it was first seen. */
   readonly owner: Owner
   /** The kernel side has its id. */
   published: boolean
-  /** When it is tried again, as it could not be opened or found no room. */
+  /** Time of the next attempt, if it could not be opened or had no room. */
   againMs: number
 }
 
-/** What the kernel calls code of its own in every process, and the file that stands for it. */
+/** Path and identity that represent the vDSO, kernel code in every process. */
 export const vdsoPath = '[vdso]'
 const kernelOwner: Owner = { group: 'kernel', user: '' }
 const vdso: FileIdentity = { dev: 0, inode: 0, generation: 0 }
-/** Of memory with a name (memfd_create(2), shared memory), by the kernel's own mount of it, which no list shows. */
+/** Device of named memory (memfd_create(2), shared memory): the kernel's internal mount, which no mount list shows. */
 const memoryDevice = 1
-/** Every process that runs it was asked by then: a file that may not be opened is asked about every second. */
+/**
+ * Attempts before a file counts as unreadable: by then, every process that runs it was tried, about once per second.
+ */
 const mostRefusals = 30
 const mostRefused = 1_024
-/** Of a file in memory: here, and in the thread that reads it, where the parts of its head have names. Measured. */
+/** Measured memory per file, here and in the reading thread, including section names. */
 const fileBytes = 11 * 1024
-/** How long a file without a table for reasons of this host stays so. */
+/** Retry delay for a file without a table because of conditions on this host. */
 const againMs = 600_000
-/** Ids that are taken back at once when all are given: each time all stacks are told again. */
+/** Maximum ids reclaimed at once when all are in use: each time, all stacks are reported again. */
 const takenBack = 64
 const deletedMark = ' (deleted)'
 const farReason = 'not opened: the file system may not respond'
 const refusedReason = 'no permission to open it'
 
 /**
- * Files that code runs of, by the ids that frames have: from the first sight in the kernel until their table makes room
- * for another one. They are opened through the process that has them mapped (proc(5), map_files), so that deleted files
- * and those of containers are found like all others.
+ * Files with executed code by their frame ids, from the first report of the kernel side until their table is evicted.
+ * They are opened through a process that maps them (proc(5), map_files), which also works for deleted files and those
+ * of containers.
  */
 export class MappedFiles {
-  /** Files that could not be opened, as their process had ended; another one will tell of them. */
+  /** Files that could not be opened because their process had ended; another process will report them. */
   gone = 0
   readonly #options: MappedFilesOptions
   readonly #procDir: string
   readonly #known = new Map<number, Known>()
-  /** Ids of files by what the kernel calls them, also of those whose table is being made. */
+  /** Ids by kernel identity, including files whose table is being built. */
   readonly #ids = new Map<string, number>()
-  /** How often files were refused that were never opened. */
+  /** Failed attempts by file that was never opened. */
   readonly #refusals = small(new BoundedMap<string, number>(mostRefused))
   readonly #free: number[] = []
   #next = 1
@@ -82,12 +84,12 @@ export class MappedFiles {
     return this.#known.size
   }
 
-  /** Bytes of what is known of them, in both threads; their tables are in the kernel. */
+  /** Memory of their data in both threads; the tables are in the kernel. */
   get bytes(): number {
     return this.#known.size * fileBytes
   }
 
-  /** Memory is short: some of those that were not met of late are forgotten, until they are met again. */
+  /** Forgets some idle files until they are reported again, to free memory. */
   shed(bytes: number): number {
     const before = this.bytes
     const most = Math.min(takenBack, Math.ceil(bytes / fileBytes))
@@ -95,16 +97,16 @@ export class MappedFiles {
     return before - this.bytes
   }
 
-  /** Why no file may be opened; undefined where some are. Single processes may be protected even so. */
+  /** Why no file can be opened; undefined if some can. Individual processes may still be protected. */
   get denied(): string | undefined {
     return this.#opened === 0 ? this.#refusal : undefined
   }
 
-  /** The kernel side met code of a file that has no table. */
+  /** Handles a report of code in a file without a table. */
   addUnknown(file: UnknownFile): void {
     const key = keyOf(file)
-    if (this.#ids.has(key) || !this.#makeRoom()) return // its table is being made, or there are too many
-    // Links in map_files wait for the lock of its memory. It is met again.
+    if (this.#ids.has(key) || !this.#makeRoom()) return // its table is being built, or there are too many
+    // Links in map_files wait for the lock of the process's memory. The file is reported again.
     if (!processStrings.isFree(this.#procDir, file.pid)) return
     const range = `${file.start.toString(16)}-${file.end.toString(16)}`
     const link = `${this.#procDir}/${file.pid}/map_files/${range}`
@@ -141,7 +143,7 @@ export class MappedFiles {
     this.#read(known, { id: this.#give()!, pid, path: name, start, end, offset, dev, inode, unread }, fd)
   }
 
-  /** The kernel's code in all processes, the same in each: it is read where this one has it. */
+  /** Reads the vDSO, which is equal in all processes, from this process. */
   addVdso(): void {
     let range: ReturnType<typeof vdsoRange>
     let fd: number
@@ -157,31 +159,31 @@ export class MappedFiles {
     this.#read({ ...vdso, owner: kernelOwner, published: false, againMs: Number.POSITIVE_INFINITY }, file, fd)
   }
 
-  /** The table of a file is made; undefined: it has none. */
+  /** Publishes the table of a file; undefined: it has none. */
   publish(id: number, table: UnwindTable | undefined, runtime: number): void {
     const known = this.#known.get(id)
     if (known === undefined) return
     const { arena, sampler } = this.#options
     const hasRoom = arena.put(id, table, runtime, evicted => this.#forget(evicted), known.owner)
     if (!hasRoom) known.againMs = performance.now() + againMs
-    // The kernel side does not ask for the vDSO a second time.
+    // The kernel side does not report the vDSO a second time.
     if (known.inode === vdso.inode && known.dev === vdso.dev) arena.pin(id)
     known.published = true
     sampler.publish(known, id)
   }
 
-  /** To be called every few seconds: files that could not be opened or found no room are asked about again some time. */
+  /** Call every few seconds: unreadable files, and those without room, are eventually retried. */
   age(nowMs = performance.now()): void {
     this.#options.arena.age()
     for (const [id, known] of this.#known) if (known.published && nowMs >= known.againMs) this.#drop(id)
   }
 
-  /** Another file has the inode of this one by now. */
+  /** Another file has this inode now. */
   replaced(id: number): void {
     if (this.#known.get(id)?.published) this.#drop(id)
   }
 
-  /** Forgets all files: whoever knew them has ended. */
+  /** Forgets all files, as the thread that knew them ended. */
   clear(): void {
     for (const id of [...this.#known.keys()]) this.#drop(id)
   }
@@ -197,7 +199,7 @@ export class MappedFiles {
     if (!this.#options.read(file, fd)) this.#forget(file.id)
   }
 
-  /** Whether the file is to be taken for one that nobody may open. */
+  /** Whether the file counts as unreadable now. */
   #fail(key: string, { code, message }: NodeJS.ErrnoException): boolean {
     if (code !== 'EPERM' && code !== 'EACCES') {
       this.gone++
@@ -220,18 +222,18 @@ export class MappedFiles {
     this.#ids.delete(keyOf(known))
     this.#free.push(id)
     forget(id)
-    // A stack with this id could otherwise be taken for one of the next file.
+    // Stacks with this id could otherwise be attributed to the next file.
     if (known.published) sampler.forgetStacks()
   }
 
-  /** Ids are few: files that were not met of late give theirs back. False: all are in use. */
+  /** Reclaims the ids of idle files if there are no free ones. False: all are in use. */
   #makeRoom(): boolean {
     if (this.#next <= maxFileId || this.#free.length > 0) return true
     for (const id of this.#options.arena.idle().slice(0, takenBack)) this.#drop(id)
     return this.#free.length > 0
   }
 
-  /** An id that was not used for as long as possible. */
+  /** The least recently used free id. */
   #give(): number | undefined {
     return this.#next <= maxFileId ? this.#next++ : this.#free.shift()
   }
@@ -241,7 +243,7 @@ function keyOf({ dev, inode, generation }: FileIdentity): string {
   return `${dev}:${inode}:${generation}`
 }
 
-/** A regular file, opened so that nothing waits; throws where it is none. */
+/** Opens a regular file without blocking; returns -1 if it is not one. */
 function openFile(path: string): number {
   const fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK)
   if (fstatSync(fd).isFile()) return fd

@@ -1,4 +1,4 @@
-// What the agent's thread and the one that reads files say to each other.
+// Messages between the agent's thread and the thread that reads files.
 
 import type { ShareLosses } from '../../foundation/lib/fair-share.ts'
 import type { FrameType, Mapping } from '../../foundation/model/profile.ts'
@@ -6,31 +6,31 @@ import type { RawStack, RuntimeSettings, UnknownRuntime } from '../../foundation
 import type { UnwindTable } from '../../foundation/model/unwind-table.ts'
 import type { Undecoded } from '../../kernel/decoder.ts'
 
-/** How names are found. */
+/** Settings of symbol lookups. */
 export interface SymbolSettings {
   readonly demangle: boolean
   readonly perfMap: boolean
   readonly debugDirs: readonly string[]
-  /** Bytes of symbol tables that are kept. */
+  /** Maximum bytes of cached symbol tables. */
   readonly cacheBytes: number
-  /** Where unwind tables are kept from one start to the next; '': nowhere. */
+  /** Directory that keeps unwind tables across restarts; '': none. */
   readonly cacheDir: string
 }
 
-/** A file that a process runs code of. */
+/** A file with code executed by a process. */
 export interface MappedFile {
   readonly id: number
   readonly pid: number
-  /** As the process sees it. */
+  /** As seen by the process. */
   readonly path: string
-  /** Where it is mapped in that process, and the part of the file that is. */
+  /** Its address range in that process, and the mapped part of the file. */
   readonly start: number
   readonly end: number
   readonly offset: number
-  /** As the kernel has them; `dev` is major << 20 | minor. */
+  /** As in the kernel; `dev` is major << 20 | minor. */
   readonly dev: number
   readonly inode: number
-  /** Why it was not opened; '' where it was. */
+  /** Why it was not opened; '' if it was. */
   readonly unread: string
 }
 
@@ -40,21 +40,21 @@ export interface KernelStack {
 }
 
 export type Request =
-  /** Make its table. The descriptor is closed when that is done. */
+  /** Build its table, then close the descriptor. */
   | { readonly kind: 'file'; readonly file: MappedFile; readonly fd: number }
-  /** The id stands for no file any more. */
+  /** The id becomes invalid. */
   | { readonly kind: 'forget'; readonly id: number }
   | { readonly kind: 'runtime'; readonly runtime: UnknownRuntime }
   | { readonly kind: 'stacks'; readonly user: readonly RawStack[]; readonly kernel: readonly KernelStack[] }
-  /** Frames are numbered anew, from 0, in what is answered from now on. */
+  /** Frame numbers start again from 0 in all later answers. */
   | { readonly kind: 'clear'; readonly epoch: number }
-  /** Answered when all before is. */
+  /** Answered after all previous requests. */
   | { readonly kind: 'mark'; readonly mark: number }
   | { readonly kind: 'settings'; readonly settings: SymbolSettings }
-  /** Memory is short: tables of symbols and maps of runtimes go. */
+  /** Free memory: drop symbol tables and runtime maps. */
   | { readonly kind: 'shed'; readonly bytes: number }
 
-/** A frame of the model whose mapping is told once, by the id of the file. */
+/** A frame of the model; its mapping is sent once. */
 export interface NamedFrame {
   readonly name: string
   readonly systemName: string
@@ -63,19 +63,19 @@ export interface NamedFrame {
   readonly type: FrameType
   /** -1: none. */
   readonly address: number
-  /** Number of its mapping among those that were told; -1: none. */
+  /** Number of its mapping among those sent; -1: none. */
   readonly mapping: number
 }
 
-/** Frames of a stack as indices into all frames that were told in this epoch. */
+/** Frames of a stack as indices into all frames sent in this epoch. */
 export interface NamedStack {
   readonly hash: number
   readonly frames: Uint32Array
 }
 
-/** What was named at once: new mappings and frames continue the numbers of those before. */
+/** Result of one request: numbers of new mappings and frames continue the previous ones. */
 export interface NamedStacks {
-  /** Of the last `clear`; 0 before the first. */
+  /** Epoch of the last `clear`; 0 before the first. */
   readonly epoch: number
   readonly mappings: readonly Mapping[]
   readonly frames: readonly NamedFrame[]
@@ -85,20 +85,20 @@ export interface NamedStacks {
 
 export interface WorkerState {
   readonly files: number
-  /** Files whose code has no unwind table, and why: the last ones. */
+  /** Most recent files without an unwind table, with reasons. */
   readonly withoutTable: readonly { readonly path: string; readonly reason: string }[]
   readonly symbolBytes: number
   readonly frames: number
-  /** Frames without a name because whoever brought them has more of them than its share. */
+  /** Frames without a name because their owner exceeded its share. */
   readonly namesRefused: number
   readonly shares: Readonly<Record<'perf_maps' | 'symbols' | 'runtime_processes', ShareLosses>>
-  /** Frames of user space that have a name, and all of them, counted when they were first met. */
+  /** User space frames with a name, and all of them, counted at their first report. */
   readonly named: number
   readonly seen: number
   readonly cacheHits: number
-  /** Questions to processes that kept their memory to themselves, and that were not asked, by why. */
+  /** Failed or skipped reads of process memory, by reason. */
   readonly unread: Readonly<Record<'late' | 'refused' | 'busy' | 'unavailable', number>>
-  /** Names of C++ that stay as the linker has them, by why, and why none are written; '' where nothing is wrong. */
+  /** C++ names that stay mangled, by reason, and why none are decoded; '' if there is no fault. */
   readonly undecoded: Undecoded
   readonly decoderFault: string
 }
@@ -111,7 +111,7 @@ export type Answer =
       readonly runtime: number
     }
   | { readonly kind: 'runtime'; readonly pid: number; readonly settings: RuntimeSettings }
-  /** Other code stands where the file's was: its table and names do not hold any more. */
+  /** The file's content was replaced: its table and names are invalid. */
   | { readonly kind: 'replaced'; readonly ids: readonly number[] }
   | (NamedStacks & { readonly kind: 'stacks' })
   | { readonly kind: 'mark'; readonly mark: number; readonly state: WorkerState }

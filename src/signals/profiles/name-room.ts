@@ -4,19 +4,19 @@ import { small } from '../../foundation/lib/small-tables.ts'
 import type { Frame } from '../../foundation/model/profile.ts'
 import { ownerOf } from '../../kernel/process-owner.ts'
 
-/** Of a name of a function or file, in UTF-8. Names of C++ templates have some hundred. */
+/** Maximum UTF-8 bytes of a function or file name. C++ template names have some hundred. */
 const mostNameBytes = 1024
 const mark = '…'
-/** Of all frames between two beginnings, and what a frame takes beside its names. */
+/** Maximum for all frames between two `clear` calls, and the overhead of a frame. */
 const mostBytes = 16 * 1024 * 1024
 const frameBytes = 256
-/** So long the owner of a process is believed. */
+/** Cache time of a process's owner. */
 const ownerMs = 30_000
 const mostOwners = 1024
 
-/** A name as it is kept. What is cut is a text of its own, which does not hold the whole one. */
+/** Shortened name. A copy: a substring would keep the whole text in memory. */
 export function cutName(name: string): string {
-  // No character has more than 3 bytes for each of its units.
+  // A UTF-16 unit has at most 3 bytes in UTF-8.
   if (name.length <= mostNameBytes / 3) return name
   const bytes = Buffer.from(name)
   if (bytes.length <= mostNameBytes) return name
@@ -25,7 +25,7 @@ export function cutName(name: string): string {
   return bytes.toString('utf8', 0, end) + mark
 }
 
-/** Bytes that a frame takes, about. */
+/** Approximate memory of a frame. */
 export function bytesOfFrame({
   name,
   systemName = '',
@@ -34,9 +34,9 @@ export function bytesOfFrame({
   return frameBytes + name.length + systemName.length + file.length
 }
 
-/** Room for the frames of all processes, of which each owner has a share. */
+/** Memory for the frames of all processes, shared by owner. */
 export class NameRoom {
-  /** Frames that found none, since the start. */
+  /** Frames refused for lack of room, since the start. */
   refused = 0
   readonly #share = new FairShare(mostBytes)
   readonly #owners = small(
@@ -52,7 +52,7 @@ export class NameRoom {
     return this.#share.used
   }
 
-  /** Whether there is room for another frame, which a process brings. */
+  /** Takes room for a frame of a process; false if there is none. */
   take(pid: number, bytes: number): boolean {
     const owner = this.ownerOf(pid)
     if (this.#share.mayGrow(owner, bytes)) {

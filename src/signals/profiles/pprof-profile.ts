@@ -3,8 +3,8 @@ import type { Profile, Sample, SpanLink } from '../../foundation/model/profile.t
 import { periodTypeOf, sampleTypeOf, wholePeriod } from '../../foundation/model/profile-type.ts'
 
 /**
- * A profile as `go tool pprof` reads it. Attributes of samples are labels, and so are trace and span of their links.
- * `comments` are sentences for whoever reads it: pprof has no place for a resource.
+ * A profile for `go tool pprof`. Sample attributes, trace and span become labels. `comments` are sentences for readers:
+ * pprof has no field for a resource.
  */
 export function profileToPprof(profile: Profile, comments: readonly string[] = []): Promise<Buffer> {
   const period = wholePeriod(profile)
@@ -38,7 +38,7 @@ function labelText(value: string | boolean | readonly string[]): string {
   return typeof value === 'object' ? value.join(', ') : String(value)
 }
 
-/** The names that readers of pprof know them by. */
+/** Label names that pprof readers know. */
 function linkLabels({ traceId, spanId }: SpanLink): PprofLabel[] {
   return [
     ['trace_id', Buffer.from(traceId).toString('hex')],

@@ -8,10 +8,10 @@ import { foldedParts } from './folded.ts'
 import { shareText } from './frame-text.ts'
 import { profileToPprof } from './pprof-profile.ts'
 
-/** Nodes for a file of folded stacks, which other tools are to have in full. */
+/** Nodes for a file of folded stacks, which other tools want complete. */
 const mostFoldedNodes = 1 << 16
 
-/** A taken profile in a format. Folded stacks, drawings and JSON hold back the event loop for a moment at a time. */
+/** A recorded profile in a format. Folded stacks, drawings and JSON yield to the event loop regularly. */
 export async function profileFile(
   taken: TakenProfile,
   asked: Asked,
@@ -38,7 +38,7 @@ export async function profileFile(
   }
 }
 
-/** The bytes of a text that comes in parts, each of which is quickly made. */
+/** Bytes of a text in parts, each of which is quick to make. */
 async function bytesInTurns(parts: Iterable<string>): Promise<Buffer> {
   const turn = new Turn(1)
   const done: Buffer[] = []
@@ -54,7 +54,7 @@ async function bytesInTurns(parts: Iterable<string>): Promise<Buffer> {
   return Buffer.concat(done)
 }
 
-/** What a pprof file has no place for. */
+/** Information that pprof has no field for. */
 function commentsOf(taken: TakenProfile, asked: Asked): string[] {
   const { busyNs, idleNs, lostSamples } = taken
   return [

@@ -13,24 +13,24 @@ import { UnwindArena } from './unwind-arena.ts'
 import { WorkerThread } from './worker-thread.ts'
 
 export interface ProfilerSettings extends Sampling {
-  /** Length of one profile. */
+  /** Duration of one profile. */
   readonly intervalMs: number
   readonly symbols: SymbolSettings
 }
 
 export interface ProfilerOptions {
   readonly settings: ProfilerSettings
-  /** Loads the kernel side. Throws where the kernel refuses. */
+  /** Loads the kernel side. Throws if the kernel rejects it. */
   readonly open: (sampling: Sampling, sink: StackSink) => Sampler
-  /** Who it was; `kernel`: one of the kernel's own threads. Undefined: nothing is to be told of it. */
+  /** Resource of a process; `kernel`: a kernel thread. Undefined: not reported. */
   readonly group: (pid: number, comm: string, kernel: boolean) => Resource | undefined
   readonly emit: (resource: Resource, profile: Profile) => void
-  /** The span of a request that a thread served; undefined: none was made. */
+  /** Span of a request that a thread served; undefined if there is none. */
   readonly linkOf: (request: number) => SpanLink | undefined
   readonly warn: (message: string, reason: string) => void
 }
 
-/** A recording that somebody asked for. */
+/** A recording on demand. */
 export interface Recording {
   /** Whether samples of this process belong to it. */
   readonly matches: (pid: number, group: Resource) => boolean
@@ -46,22 +46,22 @@ export interface Recorded {
 const drainMs = 500
 /** The kernel side has room for 16,384 counts. */
 const gatherMs = 1_000
-/** The first profile is made so soon, for whoever has just started svc and wants to see one. */
+/** Delay of the first profile: short, for users who just started svc. */
 const firstMs = 3_000
-/** How long names are waited for before a profile is made without them. */
+/** Maximum wait for names before a profile is made without them. */
 const namesMs = 30_000
-/** The same at the end: who stops the agent waits. */
+/** The same at shutdown, which must be quick. */
 const lastNamesMs = 3_000
-/** So often all stacks are named anew: a file could not be opened, code was compiled later. */
+/** Interval at which all stacks are named again: files may have been unreadable, or code compiled since. */
 const renewMs = 3_600_000
 
 /**
- * Takes profiles of the whole host: hands files that the kernel side meets to a thread that makes their tables, keeps
- * what stacks are named there, and makes a profile of each group of processes at the end of each interval.
+ * Profiles the whole host: passes files reported by the kernel side to a thread that builds their tables, stores the
+ * stacks named there, and makes a profile per process group at the end of each interval.
  */
 export class Profiler {
   readonly arena: UnwindArena
-  /** As of the last interval. */
+  /** State at the end of the last interval. */
   state: WorkerState | undefined
   readonly #options: ProfilerOptions
   readonly #sampler: Sampler
@@ -86,12 +86,12 @@ export class Profiler {
   #gatheredMs = performance.now()
   #startedMs = performance.now()
   #renewedMs = performance.now()
-  /** Profiles that are being made; the next ones wait for them. */
+  /** Current emission; the next ones wait for it. */
   #emission: Promise<void> = Promise.resolve()
   #emissions = 0
-  /** Recordings that will ask for stacks which were told. */
+  /** Recordings that still need reported stacks. */
   #readers = 0
-  /** Stacks were not handed to the worker, so that they have to be told again. */
+  /** Stacks were not sent to the worker and must be reported again. */
   #left = false
   #fault: string | undefined
   #failure = ''
@@ -111,12 +111,9 @@ export class Profiler {
     try {
       this.#sampler = options.open(settings, {
         // Stacks that are reported again, as others were lost, keep their names.
-        userStack: stack => {
-          if (!this.frames.hasUser(stack.hash)) this.#userStacks.push(stack)
-        },
-        kernelStack: (hash, addresses) => {
-          if (!this.frames.hasKernel(hash)) this.#kernelStacks.push({ hash, addresses })
-        },
+        userStack: stack => this.frames.hasUser(stack.hash) || this.#userStacks.push(stack),
+        kernelStack: (hash, addresses) =>
+          this.frames.hasKernel(hash) || this.#kernelStacks.push({ hash, addresses }),
         unknownFile: file => this.files.addUnknown(file),
         unknownRuntime: runtime => this.worker.send({ kind: 'runtime', runtime }),
       })
@@ -145,32 +142,31 @@ export class Profiler {
     this.#drainTimer.unref()
   }
 
-  /** Samples a second and CPU, recordings included. */
+  /** Samples per second and CPU, including recordings. */
   get rate(): number {
     return this.#sampling().sampleRate
   }
 
-  /** What is counted of stacks, for profiles and for recordings. */
+  /** Counts for profiles and recordings. */
   get counts(): readonly StackTotals[] {
     return [this.#totals, ...this.#recordings.values()]
   }
 
-  /** Stacks that are remembered. */
   get stacks(): number {
     return this.frames.stacks
   }
 
-  /** How often the thread that names frames had to be started again. */
+  /** Number of restarts of the symbol thread. */
   get failures(): number {
     return this.worker.failures
   }
 
-  /** What is wrong with it now; undefined: nothing. */
+  /** Current fault; undefined if there is none. */
   get degraded(): string | undefined {
     return this.#fault ?? this.worker.stuck
   }
 
-  /** Applies what can be changed while it runs. What the kernel refuses is told by `degraded`. */
+  /** Applies settings that can change at run time. `degraded` shows what the kernel rejects. */
   configure(settings: ProfilerSettings): void {
     if (this.#closed) return
     const { intervalMs } = this.#settings
@@ -183,10 +179,7 @@ export class Profiler {
     this.#intervalTimer = this.#intervals()
   }
 
-  /**
-   * Records for so long, or until it is aborted or all is closed: a profile of each group that had samples. Throws where
-   * the kernel refuses to sample so.
-   */
+  /** Records one profile per sampled group for `ms`, or until aborted or closed. Throws if the kernel rejects it. */
   async record(
     recording: Recording,
     sampling: Sampling,
@@ -240,9 +233,9 @@ export class Profiler {
     }
   }
 
-  /** Makes profiles of what was sampled since the last ones, when those are made. Does not throw. */
+  /** Makes profiles of the samples since the last ones. Waits for an emission in progress. Does not throw. */
   emit(): Promise<void> {
-    // The one that waits takes all there is by then.
+    // The waiting emission includes all samples up to its start.
     if (this.#emissions > 1) return this.#emission
     this.#emissions++
     this.#emission = this.#emission
@@ -268,7 +261,7 @@ export class Profiler {
     this.#renew()
   }
 
-  /** Forgets stacks when there are too many of them, or they were named long ago. */
+  /** Clears the stacks if there are too many, or if their names are old. */
   #renew(): void {
     const isOld = performance.now() - this.#renewedMs > renewMs
     if (this.frames.overfull || ((this.frames.full || isOld) && this.#readers === 0)) this.#clear()
@@ -301,7 +294,7 @@ export class Profiler {
     return timer.unref()
   }
 
-  /** What nobody waits for. */
+  /** Runs work whose result has no consumer. */
   #guard(work: () => void): void {
     try {
       work()
@@ -310,7 +303,7 @@ export class Profiler {
     }
   }
 
-  /** Told once, until something else fails. */
+  /** Logs a failure once, until a different one occurs. */
   #failed(error: unknown): void {
     const reason = errorText(error)
     if (reason === this.#failure) return
@@ -329,7 +322,7 @@ export class Profiler {
     }
   }
 
-  /** What is sampled while there are recordings: all that each of them asks for. */
+  /** Sampling during recordings: the union of all requests. */
   #sampling(): Sampling {
     return this.#boosts.reduce<Sampling>(
       (all, boost) => ({
@@ -351,14 +344,14 @@ export class Profiler {
       this.#left = false
     }
     if (this.#userStacks.length + this.#kernelStacks.length === 0) return
-    // What is not named now is told again: the worker may be held up, and memory is not endless.
+    // Unsent stacks are reported again later: the worker may be blocked, and memory is limited.
     if (this.worker.overloaded || this.frames.overfull) this.#left = true
     else this.worker.send({ kind: 'stacks', user: this.#userStacks, kernel: this.#kernelStacks })
     this.#userStacks = []
     this.#kernelStacks = []
   }
 
-  /** Takes over what the kernel side counted. */
+  /** Reads the counts of the kernel side. */
   #gather(): void {
     if (this.#closed) return
     this.#gatheredMs = performance.now()
@@ -374,13 +367,13 @@ export class Profiler {
       if (kind === count.kind && wanted(count.pid, group)) totals.add(group, count)
   }
 
-  /** Whether a kind is taken without anybody asking for it. */
+  /** Whether a kind is sampled without recordings. */
   #wants(kind: SampleKind): boolean {
     const { cpu, memory, offCpu } = this.#settings
     return kind === 'cpu' ? cpu : kind === 'memory' ? memory : offCpu
   }
 
-  /** Waits until all stacks that were told have names. */
+  /** Waits until all reported stacks have names. */
   #named(): Promise<void> {
     const mark = this.#nextMark++
     if (!this.worker.send({ kind: 'mark', mark })) return Promise.resolve()
@@ -395,7 +388,7 @@ export class Profiler {
     })
   }
 
-  /** `counted`: values of `cpu` are samples, of which readers make time by the mean period; else nanoseconds. */
+  /** `counted`: `cpu` values are numbers of samples, of which readers know the mean period; otherwise nanoseconds. */
   async #profile(
     { kind, stacks }: StackGroup,
     startUs: number,
@@ -424,7 +417,7 @@ export class Profiler {
     }
   }
 
-  /** Leaf first: those of the kernel, then those of the program. */
+  /** Leaf first: kernel frames, then frames of the program. */
   #framesOf({ userHash, kernelHash }: StackTotal): Frame[] {
     const { frames } = this
     const found: Frame[] = []
@@ -457,7 +450,7 @@ export class Profiler {
     }
   }
 
-  /** Frames are numbered anew, and all stacks told again. */
+  /** Frame numbers start again, and all stacks are reported again. */
   #clear(): void {
     this.#epoch++
     this.#renewedMs = performance.now()
@@ -467,7 +460,6 @@ export class Profiler {
     this.#sampler.forgetStacks()
   }
 
-  /** The thread that names frames has ended. */
   #pause(reason: string): void {
     this.#options.warn('symbol thread stopped; restarting it', reason)
     this.#unmark()
@@ -477,7 +469,7 @@ export class Profiler {
     for (const done of [...this.#marks.values()]) done()
   }
 
-  /** Another one begins, which learns all anew. */
+  /** A new symbol thread starts without any state. */
   #begin(): void {
     this.#guard(() => {
       this.files.clear()

@@ -11,7 +11,7 @@ interface Attached {
   readonly unit: RuntimeUnit
   readonly memory: ProcessMemory
   readonly process: RuntimeProcess
-  /** When it was started: its number may be another one's by now. */
+  /** Start time: the number may have been reused. */
   readonly started: string
   readonly owner: Owner
   bytes: number
@@ -19,11 +19,11 @@ interface Attached {
 
 /** Each keeps a descriptor open. */
 const mostProcesses = 256
-/** Of the names that are kept of all of them, and of one that has some. */
+/** Bytes of all cached names, and the minimum charge of a process with names. */
 const mostBytes = 16 * 1024 * 1024
 const leastBytes = mostBytes / mostProcesses
 
-/** Processes whose runtime is read, by their numbers. */
+/** Processes with a supported runtime, by number. */
 export class RuntimeProcesses {
   readonly losses = { refused: 0, taken: 0 }
   readonly #attached = new Map<number, Attached>()
@@ -39,8 +39,8 @@ export class RuntimeProcesses {
   }
 
   /**
-   * How the kernel side reads the process: by nothing where it cannot be read, and `tell` is told why not. Undefined where
-   * that is not known yet: the kernel side asks again.
+   * Settings for the kernel side to read the process: empty if it cannot be read, and `tell` receives the reason.
+   * Undefined if not known yet: the kernel side asks again.
    */
   attach(
     { pid, start, offset }: UnknownRuntime,
@@ -73,7 +73,7 @@ export class RuntimeProcesses {
     return process.settings
   }
 
-  /** So much was named for the first time in a process. */
+  /** Charges new names to a process. */
   charge(pid: number, bytes: number): void {
     const attached = this.#attached.get(pid)
     if (attached === undefined) return
@@ -82,7 +82,7 @@ export class RuntimeProcesses {
     this.#shrink(pid)
   }
 
-  /** Who has most gives up names, then processes, those first that were attached first. */
+  /** The largest owner loses names, then processes, first attached first. */
   #shrink(used: number): void {
     while (!this.#share.hasRoom(0)) {
       const from = this.#share.richest()
@@ -106,7 +106,7 @@ export class RuntimeProcesses {
     return undefined
   }
 
-  /** Lets go of those that ended: each keeps a descriptor. */
+  /** Releases ended processes: each keeps a descriptor. */
   closeEnded(): void {
     for (const [pid, { started }] of this.#attached) if (startOf(pid) !== started) this.#forget(pid)
   }
@@ -115,12 +115,12 @@ export class RuntimeProcesses {
     return this.#attached.get(pid)?.unit
   }
 
-  /** These pointers are named next. */
+  /** Announces the next pointers. */
   expect(pid: number, pointers: readonly number[]): void {
     if (pointers.length > 0) this.#attached.get(pid)?.process.expect(pointers)
   }
 
-  /** The frame of a pointer; undefined: nothing is known of the process. */
+  /** Frame of a pointer; undefined if the process is unknown. */
   name(pid: number, pointer: number): Frame | undefined {
     return this.#attached.get(pid)?.process.name(pointer)
   }
@@ -134,7 +134,7 @@ export class RuntimeProcesses {
   }
 }
 
-/** Its memory may hold anything. */
+/** Its memory may contain anything. */
 function attached(file: RuntimeFile, memory: ProcessMemory, bias: number): RuntimeProcess | string {
   try {
     return ProcessMemory.inOneTurn(() => file.attach(memory, bias))
@@ -143,7 +143,7 @@ function attached(file: RuntimeFile, memory: ProcessMemory, bias: number): Runti
   }
 }
 
-/** In clock ticks since boot (proc_pid_stat(5), field 22); '' where it is gone. */
+/** Clock ticks since boot (proc_pid_stat(5), field 22); '' if it is gone. */
 function startOf(pid: number): string {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')

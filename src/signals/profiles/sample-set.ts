@@ -1,7 +1,7 @@
 import { Attributes } from '../../foundation/model/attributes.ts'
 import type { Frame, Sample, SpanLink } from '../../foundation/model/profile.ts'
 
-/** Samples of a profile: what differs in the kernel's eyes but not in names becomes one. */
+/** Samples of a profile. Samples that the kernel distinguishes but that have equal names are merged. */
 export class SampleSet {
   readonly #samples = new Map<string, { -readonly [K in keyof Sample]: Sample[K] }>()
   readonly #numbers = new Map<Frame | SpanLink, number>()
@@ -26,7 +26,7 @@ export class SampleSet {
     return [...this.#samples.values()]
   }
 
-  /** Frames and links are shared: who is the same object is the same. */
+  /** Frames and links are shared objects, so identity means equality. */
   #number(thing: Frame | SpanLink): number {
     const known = this.#numbers.get(thing)
     if (known !== undefined) return known

@@ -1,9 +1,9 @@
 import type { FileIdentity, RuntimeSettings, StackCount } from '../../foundation/model/raw-stack.ts'
 import type { UnwindMemory } from './unwind-arena.ts'
 
-/** What is sampled. */
+/** Selection of samples. */
 export interface Sampling {
-  /** Samples per second and CPU, about: a prime near it. */
+  /** Approximate samples per second and CPU: a prime near it. */
   readonly sampleRate: number
   readonly cpu: boolean
   readonly memory: boolean
@@ -11,20 +11,20 @@ export interface Sampling {
   readonly includeKernel: boolean
 }
 
-/** The kernel side, as src/signals/capture/stack-sampler.ts has it. */
+/** The kernel side, implemented in src/signals/capture/stack-sampler.ts. */
 export interface Sampler {
   readonly tables: UnwindMemory
-  /** From now on code of this file is unwound by the table with this id. */
+  /** Unwinds code of this file by the table with this id from now on. */
   publish(file: FileIdentity, id: number): void
   unpublish(file: FileIdentity): void
   setRuntime(pid: number, settings: RuntimeSettings): void
-  /** All processes with a runtime are told of again. */
+  /** Reports all processes with a runtime again. */
   forgetRuntimes(): void
-  /** All stacks are told again when they are next met. */
+  /** Reports all stacks again at their next occurrence. */
   forgetStacks(): void
-  /** Tells of stacks and files that wait. */
+  /** Delivers pending stacks and files. */
   drain(): void
-  /** Hands over the counts since the last call. */
+  /** Delivers the counts since the last call. */
   collect(visit: (count: StackCount) => void): void
   apply(sampling: Sampling): void
   close(): void

@@ -1,7 +1,7 @@
 import type { SampleKind, StackCount } from '../../foundation/model/raw-stack.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 
-/** How often one stack of a group was met in threads of one name. */
+/** Count of one stack of a group in threads of one name. */
 export interface StackTotal {
   readonly comm: string
   readonly userHash: number
@@ -19,24 +19,24 @@ export interface StackGroup {
 }
 
 const maxPids = 1_000
-/** Stacks of all groups, with their threads and requests. Those beyond count to one that has no frames. */
+/** Maximum stacks of all groups, with their threads and requests. Further ones count to a stack without frames. */
 const maxTotals = 50_000
-/** Of a stack that was counted, with its key; of a number of a process; of a group. */
+/** Memory of a counted stack with its key, of a process number, and of a group. */
 const totalBytes = 320
 const pidBytes = 40
 const groupBytes = 600
-/** No stack has this hash: it is none of 53 bits. */
+/** Outside the 53 bits of stack hashes. */
 const lostHash = -1
 
-/** Counts of stacks, by group of processes and kind. */
+/** Counts of stacks by process group and kind. */
 export class StackTotals {
   #size = 0
   #held = 0
-  /** Memory is short: stacks that come from now on count to those that have no frames. */
+  /** Memory is short: new stacks count to the stack without frames. */
   #isShort = false
   #all = new Map<Resource, Map<SampleKind, StackGroup>>()
 
-  /** Bytes, about. */
+  /** Approximate memory. */
   get bytes(): number {
     return this.#held + this.#size * totalBytes
   }
@@ -73,13 +73,13 @@ export class StackTotals {
     }
   }
 
-  /** Takes in no stack that is new, until what was counted is taken. Gives nothing back by itself. */
+  /** Refuses new stacks until the next `take`. Frees nothing immediately. */
   shed(): number {
     this.#isShort = true
     return 0
   }
 
-  /** All that was counted, and begins anew. */
+  /** Returns all counts, and starts again. */
   take(): StackTotals {
     const taken = new StackTotals()
     taken.#all = this.#all

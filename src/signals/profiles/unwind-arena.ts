@@ -1,12 +1,12 @@
 import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../../foundation/lib/fair-share.ts'
 import { cfaRule, ruleBytes, type UnwindTable } from '../../foundation/model/unwind-table.ts'
 
-/** The kernel side's tables as memory (bpf/profile.bpf.c): what is written here is read there at once. */
+/** The kernel side's tables as shared memory (bpf/profile.bpf.c): writes take effect immediately. */
 export interface UnwindMemory {
   readonly rows: Uint32Array
   readonly pages: Uint32Array
   readonly rules: Uint8Array
-  /** One entry of `fileWords` words for each id. */
+  /** One entry of `fileWords` words per id. */
   readonly files: Uint32Array
   readonly fileWords: {
     readonly size: number
@@ -28,30 +28,30 @@ interface Held {
   readonly rows: Range
   readonly pages: Range
   readonly owner: Owner
-  /** Tick at which its code was last met. */
+  /** Tick at which its code was last sampled. */
   seenAt: number
 }
 
-/** Each has its own number from the start, 0 and 1. */
+/** Numbered 0 and 1. */
 const firstRules = [cfaRule.none, cfaRule.unsupported]
 const unsupportedRule = 1
-/** A file whose code was not met for so many ticks may have to make room. */
+/** Ticks without samples after which a file may be evicted. */
 const idleTicks = 3
 
 /**
- * Puts the unwind tables of files into the memory that they share, and takes those out that were not used of late when
- * there is no room. Rules are shared by all files and are never taken out: there are some hundreds of distinct ones.
+ * Stores the unwind tables of files in shared memory, and evicts idle ones if there is no room. Rules are shared by all
+ * files and never evicted: there are some hundred distinct ones.
  */
 export class UnwindArena {
-  /** Tables that found no room, since the start. */
+  /** Tables refused for lack of room, since the start. */
   refused = 0
-  /** Of them those that had to make room while they were used: others had fewer. */
+  /** Tables evicted while in use, because other owners had fewer. */
   taken = 0
   readonly #memory: UnwindMemory
   readonly #freeRows: Room
   readonly #freePages: Room
   readonly #held = new Map<number, Held>()
-  /** Never make room. */
+  /** Never evicted. */
   readonly #pinned = new Set<number>()
   #tables = 0
   /** Rows of each owner. */
@@ -63,7 +63,7 @@ export class UnwindArena {
 
   constructor(memory: UnwindMemory) {
     this.#memory = memory
-    // Row 0 stays free: the walker takes the row before the one that it finds.
+    // Row 0 stays free: the walker reads the row before the one it finds.
     this.#freeRows = new Room(1, memory.rows.length - 1)
     this.#share = new FairShare(memory.rows.length - 1)
     this.#freePages = new Room(0, memory.pages.length)
@@ -89,23 +89,22 @@ export class UnwindArena {
     return this.#ruleIds.size
   }
 
-  /** Bytes in use, of rows, pages and rules. */
+  /** Bytes in use for rows, pages and rules. */
   get bytes(): number {
     const pages = this.#memory.pages.length - this.#freePages.length
     return 4 * this.rows + 4 * pages + ruleBytes * this.rules
   }
 
   /**
-   * Writes the table of a file; without one an empty entry, so that frame pointers are tried in its code. Calls
-   * `unpublish` for each file that has to make room, from which on the kernel side must not know it. False: there is no
-   * room even so, and the entry is empty.
+   * Writes the table of a file; undefined writes an empty entry, so that its code is unwound by frame pointers. Calls
+   * `unpublish` for each evicted file, after which the kernel side must not use it. False: no room; the entry is empty.
    */
   put(
     id: number,
     table: UnwindTable | undefined,
     runtime: number,
     unpublish: (id: number) => void,
-    owner = nobody,
+    owner = noOwner,
   ): boolean {
     this.drop(id)
     const held = table && this.#allocate(table, owner, unpublish)
@@ -123,7 +122,7 @@ export class UnwindArena {
     return true
   }
 
-  /** Takes the table of a file out, of which the kernel side knows nothing any more. */
+  /** Removes the table of a file that the kernel side no longer uses. */
   drop(id: number): void {
     const { files, fileWords } = this.#memory
     files.fill(0, id * fileWords.size, (id + 1) * fileWords.size)
@@ -137,18 +136,18 @@ export class UnwindArena {
     this.#freePages.give(held.pages)
   }
 
-  /** Takes note of which files were met since the last call: to be called every few seconds. */
+  /** Records which files were sampled since the last call. Call every few seconds. */
   age(): void {
     this.#tick++
     this.#look()
   }
 
-  /** This file does not make room until it is dropped. */
+  /** Protects this file from eviction until it is dropped. */
   pin(id: number): void {
     this.#pinned.add(id)
   }
 
-  /** Files that may make room, those first that were not met for the longest time. */
+  /** Files that may be evicted, longest idle first. */
   idle(): number[] {
     this.#look()
     return [...this.#held]
@@ -182,7 +181,7 @@ export class UnwindArena {
       const found = take()
       if (found !== undefined) return found
     }
-    // Nobody's is idle: whoever has more than this owner would have gives the table up that was met least of late.
+    // No idle tables: owners with more than this one would have lose their least recently sampled table.
     for (;;) {
       const giver = this.#share.giver(owner, rows.length)
       if (giver === undefined || isSameOwner(giver, owner)) return undefined
@@ -230,7 +229,7 @@ export class UnwindArena {
     for (let i = 0; i < pages.length; i++) memory.pages[held.pages.at + i] = at + pages[i]!
   }
 
-  /** The number of a rule; where there is no room for another one it is one that is not followed. */
+  /** Number of a rule; `unsupported` if there is no room for a new one. */
   #rule(bits: bigint): number {
     const known = this.#ruleIds.get(bits)
     if (known !== undefined) return known
@@ -245,7 +244,7 @@ export class UnwindArena {
     const { files, fileWords } = this.#memory
     const at = id * fileWords.size
     files[at + fileWords.firstPage] = pages.at
-    // The last page number only ends the one before it.
+    // The last page number only marks the end of the one before.
     files[at + fileWords.pages] = Math.max(0, pages.length - 1)
     files[at + fileWords.firstRow] = rows.at
     files[at + fileWords.rows] = rows.length
@@ -254,12 +253,12 @@ export class UnwindArena {
   }
 }
 
-/** The kernel's own code, which is pinned. */
-const nobody: Owner = { group: '', user: '' }
+/** Owner of the kernel's own code, which is pinned. */
+const noOwner: Owner = { group: '', user: '' }
 const nothing: Range = { at: 0, length: 0 }
-const empty: Held = { rows: nothing, pages: nothing, owner: nobody, seenAt: 0 }
+const empty: Held = { rows: nothing, pages: nothing, owner: noOwner, seenAt: 0 }
 
-/** Free places of an array, in order; the first that is large enough is taken. */
+/** Free ranges of an array in order, allocated first fit. */
 class Room {
   length: number
   readonly #free: { at: number; length: number }[]

@@ -18,25 +18,28 @@ import { makeOwnDirectory } from '../../foundation/lib/own-directory.ts'
 import { cfaRule, rbpRule, ruleBytes, type UnwindTable } from '../../foundation/model/unwind-table.ts'
 import { unwindDigest } from './eh-frame.ts'
 
-/** Changes with the format, and with what a table of the same file says. */
+/** Changes with the format, and with the content of tables for the same file. */
 const version = 3
 const magic = 0x75637673
 const defaultBytes = 64 * 1024 * 1024
-/** Words: magic, version, checksum of what follows, rows, pages, bytes of rules, unsupported, 0; then the digest of what the table was made of. */
+/**
+ * Words: magic, version, checksum of the rest, rows, pages, bytes of rules, unsupported, 0; then the digest of the
+ * table's input.
+ */
 const headerBytes = 48
 const checkedFrom = 12
 const hashAt = 32
 const mostRows = 2 ** 21
 const mostPages = 2 ** 16 + 2
 const mostRuleBytes = 2 ** 16 * ruleBytes
-/** Linkers make 8, 16 or 20 bytes; what is shorter names too little. */
+/** Linkers write 8, 16 or 20 bytes; shorter ids are not unique enough. */
 const keyPattern = /^[0-9a-f]{16,128}$/
 const suffix = '.unwind'
 const newSuffix = '.new'
 
 /**
- * Keeps unwind tables on disk, by the build id of their file. A file with the same build id and other contents (stripped
- * later, or made to deceive) is told by what its table would be made of. What is wrong in any way is as if it were not there. Synchronous.
+ * Caches unwind tables on disk by the build id of their file. The digest of the table's input detects a file with the
+ * same build id and other contents (stripped later, or forged). Invalid entries are ignored. Synchronous.
  */
 export class UnwindCache {
   readonly #directory: string
@@ -45,7 +48,7 @@ export class UnwindCache {
   readonly #digests = new WeakMap<ElfFile, string>()
   #fault: string | undefined
 
-  /** Makes the directory. What is used last is kept, up to so many bytes. */
+  /** Creates the directory. Keeps the most recently used tables, up to `maxBytes`. */
   constructor(directory: string, maxBytes = defaultBytes) {
     this.#directory = directory
     this.#maxBytes = maxBytes
@@ -55,7 +58,7 @@ export class UnwindCache {
     this.#isUsable = this.#fault === undefined
   }
 
-  /** Why the directory cannot be used, or the last table was not written; undefined where all is well. */
+  /** Why the directory is unusable, or the last table was not written; undefined if there is no fault. */
   get fault(): string | undefined {
     return this.#fault
   }
@@ -71,7 +74,7 @@ export class UnwindCache {
       if (table) futimesSync(fd, now, now)
       return table
     } catch {
-      // Not there, most of all; and whatever else it is, the table is made anew.
+      // Usually missing; after any error the table is built again.
       return undefined
     } finally {
       if (fd !== undefined) closeSync(fd)
@@ -96,7 +99,7 @@ export class UnwindCache {
     })
   }
 
-  /** Asked for twice of a file whose table is not there. */
+  /** Called twice for a file without a cached table. */
   #digestOf(elf: ElfFile): string {
     let digest = this.#digests.get(elf)
     if (digest === undefined) {
@@ -111,7 +114,7 @@ export class UnwindCache {
     return join(this.#directory, elf.buildId + suffix)
   }
 
-  /** Removes what was used longest ago, and what an earlier run did not finish. */
+  /** Removes the least recently used tables, and incomplete files of an earlier run. */
   #makeRoom(bytes: number, replaced: string): void {
     const kept = []
     let total = bytes
@@ -180,7 +183,7 @@ function readTable(fd: number, hash: string): UnwindTable | undefined {
   return isSound(table) ? table : undefined
 }
 
-/** The kernel side believes a table, so what a disk has changed is not handed on. */
+/** The kernel side trusts tables, so corrupted ones must not be used. */
 function isSound({ rows, pages, rules, unsupported }: UnwindTable): boolean {
   const ruleCount = rules.length / ruleBytes
   if (!Number.isInteger(ruleCount) || ruleCount > 2 ** 16 || unsupported > rows.length) return false
@@ -203,7 +206,7 @@ function areSoundRows(rows: Uint32Array, first: number, after: number, ruleCount
   return true
 }
 
-/** Where tables are kept: beside the queue, whose directory is given. */
+/** Cache directory, beside the given queue directory. */
 export function tableDirectory(queueDirectory: string): string {
   return join(dirname(queueDirectory), 'unwind')
 }

@@ -1,37 +1,37 @@
 import { ElfError } from '../../foundation/lib/elf/elf-format.ts'
 import { cfaRule, pageBits, type UnwindTable } from '../../foundation/model/unwind-table.ts'
 
-/** Functions are aligned to 16 bytes, and what lies between them is never run: the rule before may hold on. */
+/** Functions are aligned to 16 bytes, and the padding is never executed: the previous rule may extend over it. */
 const mostPadding = 15
 /** The largest programs have some hundred. */
 const mostRules = 4096
-/** Of the open hash table of rules. */
+/** Size of the open hash table of rules. */
 const slotBits = 14
 const noneRule = 0
-/** A function's number in the lower bits of what it is sorted by, its place above. */
+/** Sort keys have a function's number in the lower bits, and its offset above. */
 const functionScale = 2 ** 21
 
-/** Gathers the rules of a file's functions, in any order, and makes the table of them. Places are offsets in the file. */
+/** Collects the rules of a file's functions, in any order, and builds their table. Places are file offsets. */
 export class UnwindRows {
   readonly #maxRows: number
-  /** A row: where its rule begins to hold, and the rule. */
+  /** Row: start of its rule, and the rule. */
   #places = new Uint32Array(4096)
   #rules = new Uint16Array(4096)
   #count = 0
-  /** A function: its place and number, its end, and its first row. */
+  /** Function: start and number, end, and first row. */
   #starts = new Float64Array(1024)
   #ends = new Uint32Array(1024)
   #firsts = new Uint32Array(1024)
   #functions = 0
-  /** As `rules` of the table has them, each in two words of the little-endian machines that this runs on. */
+  /** As in `rules` of the table, each in two words; little-endian, as are all supported machines. */
   readonly #ruleWords = new Int32Array(2 * mostRules)
-  /** Numbers of rules by their hash; 0 is none. */
+  /** Rule numbers by hash; 0 means none. */
   readonly #slots = new Uint16Array(2 ** slotBits)
   #ruleCount = 1
   #lastRule = 0
   readonly #unsupportedRule: number
 
-  /** `maxRows`: below 2^21. Beyond it `ElfError` is thrown. */
+  /** `maxRows`: below 2^21. Throws `ElfError` if exceeded. */
   constructor(maxRows: number) {
     this.#maxRows = maxRows
     this.#unsupportedRule = this.#ruleNumber(cfaRule.unsupported, 0, 0)
@@ -41,7 +41,7 @@ export class UnwindRows {
     return this.#functions === 0
   }
 
-  /** What is added next is of this function. */
+  /** Starts a function; following rows belong to it. */
   begin(start: number, end: number): void {
     if (this.#functions >= this.#maxRows) throw this.#tooMany()
     if (this.#functions === this.#ends.length) this.#growFunctions()
@@ -50,7 +50,7 @@ export class UnwindRows {
     this.#firsts[this.#functions++] = this.#count
   }
 
-  /** From `place` on this holds: a rule's fields, `rbp` as `rbpRule | rbpOffset << 8`. Places ascend. */
+  /** Adds a rule from `place` on; `rbp` as `rbpRule | rbpOffset << 8`. Places ascend. */
   add(place: number, cfa: number, cfaOffset: number, rbp: number): void {
     const rule = this.#ruleNumber(cfa, cfaOffset, rbp)
     const isFirst = this.#count === this.#firsts[this.#functions - 1]
@@ -62,11 +62,11 @@ export class UnwindRows {
     this.#rules[this.#count++] = rule
   }
 
-  /** Each place has the rule of the function that begins last before it and has not ended. */
+  /** Each place has the rule of the last function that started before it and has not ended. */
   table(): UnwindTable {
     const order = this.#starts.subarray(0, this.#functions).sort()
     const output = new Output(this.#count + 2 * this.#functions + 2, this.#lastEnd())
-    // Functions that have begun and not ended, the innermost last. Only odd files have more than one.
+    // Functions that have started and not ended, innermost last. Only unusual files have more than one.
     const open = new Uint32Array(this.#functions)
     let depth = 0
     let place = 0
@@ -103,7 +103,7 @@ export class UnwindRows {
       output.add(from, noneRule)
       return
     }
-    // Only where another function has come between, `from` is not the first row's place.
+    // Differs from the first row's place only after an intervening function.
     if (this.#places[row]! < from) row = this.#lastAtOrBefore(row, after, from)
     output.add(from, this.#rules[row]!)
     for (row++; row < after && this.#places[row]! < to; row++)
@@ -180,12 +180,12 @@ export class UnwindRows {
   }
 }
 
-/** The table as it is made, its places ascending. */
+/** The table under construction; places ascend. */
 class Output {
   readonly #rows: Uint32Array
   readonly #pages: Uint32Array
   #count = 0
-  /** Pages that have their first row. */
+  /** Pages with a first row. */
   #begun = 0
   #last = -1
 

@@ -20,35 +20,35 @@ import { UnwindCache } from './unwind-cache.ts'
 import { runtimes } from './unwinders/index.ts'
 import type { RuntimeFile, RuntimeUnit } from './unwinders/runtime.ts'
 
-/** What is known of a file of which code runs. */
+/** Data of a file with executed code. */
 export interface KnownFile {
   readonly file: MappedFile
-  /** Undefined: it is no ELF file, or is not read. Its descriptor may be closed: only what was read is asked for. */
+  /** Undefined: not an ELF file, or not read. Its descriptor may be closed: only data that was read is used. */
   readonly elf: ElfFile | undefined
   readonly mapping: Mapping | undefined
   readonly origin: DecodeOrigin
-  /** Why it has no table; '' where it has one. */
+  /** Why it has no table; '' if it has one. */
   readonly reason: string
   readonly runtime: { readonly unit: RuntimeUnit; readonly file: RuntimeFile } | undefined
 }
 
-/** The kernel side's number for memory of just-in-time code that happens to be a file. */
+/** The kernel side's number for just-in-time code in memory that is a file. */
 const addressCode = 255
-/** Files without a table that are remembered for the status. */
+/** Maximum files without a table kept for the status. */
 const mostUntabled = 20
 
-/** Opens files, makes their unwind tables, and knows which runtimes they hold. */
+/** Opens files, builds their unwind tables, and identifies their runtimes. */
 export class UnwindTableBuilder {
   readonly symbols: SymbolCache
   readonly decoder: Decoder
-  /** Files without a table, the last ones. */
+  /** Most recent files without a table. */
   readonly withoutTable: { path: string; reason: string }[] = []
   cacheHits = 0
   #settings: SymbolSettings
   #cache: UnwindCache | undefined
   #vdso: FileSymbols | undefined
   readonly #files = new Map<number, KnownFile>()
-  /** What each file was when it was read, and who ran it last since anybody asked. */
+  /** State of each file when read, and the last process that ran it since the last check. */
   readonly #stamps = new Map<number, Stamp>()
   readonly #metBy = new Map<number, number>()
 
@@ -75,8 +75,9 @@ export class UnwindTableBuilder {
   }
 
   /**
-   * The file that a process has mapped. Paths alone do not tell, since those of containers are the same for other files;
-   * but where device and inode of the listing are not those of the code (overlayfs) its own process's path does.
+   * File of a process's mapping. Paths alone are ambiguous, as containers use the same for different files; but if
+   * device and inode in the listing differ from those of the code (overlayfs), the path in its own process identifies
+   * it.
    */
   mapped(pid: number, mapping: ProcessMapping): KnownFile | undefined {
     for (const known of this.#files.values()) {
@@ -87,14 +88,14 @@ export class UnwindTableBuilder {
     return undefined
   }
 
-  /** A process runs code of the file now. */
+  /** Records that a process runs code of the file. */
   markUsed(id: number, pid: number): void {
     if (this.#files.has(id)) this.#metBy.set(id, pid)
   }
 
   /**
-   * Files, of those that were met since the last call, at whose path the same inode has other content by now: a program
-   * that was copied over. Their numbers mean nothing any more.
+   * Recently used files whose inode has new content at the same path, such as an overwritten program. Their ids are
+   * invalid.
    */
   replaced(): number[] {
     const found: number[] = []
@@ -102,7 +103,7 @@ export class UnwindTableBuilder {
       const before = this.#stamps.get(id)
       const known = this.#files.get(id)
       if (before === undefined || known === undefined) continue
-      // What users mounted in namespaces of their own may never answer.
+      // File systems that users mounted in their own namespaces may never respond.
       if (!isOfHost('/proc', pid)) continue
       const now = stampAt(`/proc/${pid}/root${known.file.path}`)
       if (now?.ino === before.ino && now.dev === before.dev && isOther(now, before)) found.push(id)
@@ -111,7 +112,7 @@ export class UnwindTableBuilder {
     return found
   }
 
-  /** The symbols of a file, which is opened again through a process that runs it; in brackets why there are none. */
+  /** Symbols of a file, which is opened again through a process that runs it; or a reason in brackets. */
   symbolsOf(id: number, pid: number, owner: () => Owner): FileSymbols | string {
     const known = this.#files.get(id)
     if (known === undefined) return reasons.processEnded
@@ -135,7 +136,7 @@ export class UnwindTableBuilder {
     this.symbols.forget(id)
   }
 
-  /** Reads a file: its table, and what is needed to name its frames while it may be opened. `fd` stays the caller's. */
+  /** Reads a file: its table, and the data to name its frames while it can be opened. The caller keeps `fd`. */
   add(file: MappedFile, fd: number): Answer {
     const known = this.#read(file, fd)
     this.#files.set(file.id, known)
@@ -170,7 +171,7 @@ export class UnwindTableBuilder {
     try {
       elf = file.path === vdsoPath ? ElfFile.of(fd, file.end - file.start, file.start) : ElfFile.of(fd)
     } catch (error) {
-      // Without an entry its frames would be told as those of a process that ended.
+      // Without an entry, its frames would be reported as those of an ended process.
       if (!(error instanceof ElfError)) return { ...none, reason: errorText(error) }
       return { ...none, reason: hasMagic(fd) ? error.message : notElf }
     }
@@ -202,7 +203,7 @@ export class UnwindTableBuilder {
     return undefined
   }
 
-  /** Remembers for the status why a file is not read, or not in full. */
+  /** Stores for the status why a file is not read, or only in part. */
   note(path: string, reason: string): void {
     if (this.withoutTable.some(each => each.path === path && each.reason === reason)) return
     this.withoutTable.push({ path, reason })
@@ -210,7 +211,7 @@ export class UnwindTableBuilder {
   }
 }
 
-/** Nothing is read of it. */
+/** No names are decoded for it. */
 const noOrigin: DecodeOrigin = { file: '', owner: '' }
 const notElf = 'not an ELF file; its code is treated as just-in-time code'
 
@@ -219,7 +220,7 @@ function hasMagic(fd: number): boolean {
   return readSync(fd, bytes, 0, 4, 0) === 4 && bytes.toString('latin1') === '\x7fELF'
 }
 
-/** A file as lists of mappings name it (proc(5), maps). */
+/** A file as in mapping lists (proc(5), maps). */
 function listed({ dev, inode }: MappedFile): string {
   const hex = (part: number) => part.toString(16).padStart(2, '0')
   return `${hex(dev >>> 20)}:${hex(dev & 0xfffff)}:${inode}`
@@ -241,25 +242,25 @@ function stampAt(path: string): Stamp | undefined {
   try {
     return stampOf(statSync(path))
   } catch {
-    return undefined // it, or its process, is gone
+    return undefined // file or process is gone
   }
 }
 
-/** The time of the last change says it of all that is written; a new name or owner only makes it read again. */
+/** The change time covers all writes; a new name or owner only causes another read. */
 function isOther(now: Stamp, before: Stamp): boolean {
   return now.size !== before.size || now.mtimeMs !== before.mtimeMs || now.ctimeMs !== before.ctimeMs
 }
 
-/** Where the process that had it is gone, the file at its path here may be the same: its build id is compared. */
+/** If its process is gone, the file at the same path on the host may be the same: the build id is compared. */
 function own(path: string): string | undefined {
   try {
     return statSync(path).isFile() ? path : undefined
   } catch {
-    return undefined // it is a container's, or gone
+    return undefined // in a container, or gone
   }
 }
 
-/** Where a file can be opened through a process that has it mapped. */
+/** Path to open a file through a process that maps it. */
 function mappedAt(pid: number, path: string): string | undefined {
   try {
     const found = readMappings('/proc', pid).find(mapping => mapping.path === path)

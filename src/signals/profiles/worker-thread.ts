@@ -5,26 +5,26 @@ import { errorText } from '../../foundation/lib/logger.ts'
 import { within } from '../../foundation/lib/within.ts'
 import type { Answer, MappedFile, Request, SymbolSettings } from './messages.ts'
 
-/** Of V8's heap: tables and symbols are outside of it. */
+/** Limit of V8's heap; tables and symbols are outside it. */
 const heapMb = 96
 const defaultRestartMs = 5_000
-/** After each end it is waited for twice as long as before, but no longer, until it lived so long. */
+/** Maximum restart delay, which doubles after each failure and resets after a run of `soundMs`. */
 const mostRestartMs = 120_000
 const soundMs = 600_000
 const defaultPatienceMs = 60_000
-/** Requests that wait for their answer; beyond them no files are taken, beyond twice as many no stacks. */
+/** Maximum unanswered requests: above it files are refused, above twice as many also stacks. */
 const mostWaiting = 128
-/** Frames of stacks that wait, about 16 bytes each; beyond them no stacks are taken. */
+/** Maximum frames of unanswered stacks, about 16 bytes each; above it stacks are refused. */
 const mostFrames = 1 << 20
-/** How long the end of a thread is waited for: a system call may hold it. */
+/** Maximum wait for the end of a thread, which a system call may delay. */
 const endMs = 3_000
 
-/** Beside the bundle, or in development the source itself. */
+/** Beside the bundle; in development, the source file. */
 const entry = ['profiling-worker.cjs', 'worker.ts']
   .map(name => join(import.meta.dirname, name))
   .find(path => existsSync(path))
 
-/** Requests that have an answer each. */
+/** Requests with one answer each. */
 const answered: ReadonlySet<string> = new Set<Request['kind']>(['file', 'stacks', 'mark'])
 const requestOf: Readonly<Record<Answer['kind'], string>> = {
   table: 'file',
@@ -37,32 +37,32 @@ const requestOf: Readonly<Record<Answer['kind'], string>> = {
 export interface WorkerThreadOptions {
   readonly settings: SymbolSettings
   readonly answer: (answer: Answer) => void
-  /** It ended without being asked to: nothing is answered any more. */
+  /** It ended unexpectedly: no more answers. */
   readonly ended: (reason: string) => void
-  /** Another one begins, and knows nothing. */
+  /** A new thread without state started. */
   readonly begun: () => void
-  /** Milliseconds until another one begins. */
+  /** Delay of the first restart in milliseconds. */
   readonly restartMs?: number
-  /** Milliseconds without any answer after which it is ended. */
+  /** Milliseconds without an answer before it is terminated. */
   readonly patienceMs?: number
 }
 
 /**
- * The thread that reads files: ELF files of strangers may be large, broken or hostile, and whatever they do to it the
- * agent goes on. It is started again after five seconds, then after twice as long each time, up to two minutes.
+ * Thread that reads files: ELF files may be large, broken or hostile, and must not affect the agent. It is restarted
+ * after five seconds, then after twice as long each time, up to two minutes.
  */
 export class WorkerThread {
-  /** How often it ended without being asked to. */
+  /** Number of unexpected ends. */
   failures = 0
   readonly #options: WorkerThreadOptions
   #settings: SymbolSettings
   #worker: Worker | undefined
   #restart: NodeJS.Timeout | undefined
-  /** Descriptors that it has not closed yet, by id of the file. */
+  /** Descriptors that it has not closed yet, by file id. */
   readonly #descriptors = new Map<number, number>()
-  /** Requests without an answer, and since when it said nothing while there were some. */
+  /** Unanswered requests, and the time since the last answer. */
   #waiting = 0
-  /** Frames of each request of stacks that waits, oldest first, and their sum. */
+  /** Frames of each unanswered request of stacks, oldest first, and their sum. */
   readonly #framesOf: number[] = []
   #frames = 0
   #silentSince = 0
@@ -72,14 +72,14 @@ export class WorkerThread {
   #closed = false
   #cpuMs_ = 0
 
-  /** Throws where its program is missing. */
+  /** Throws if its program is missing. */
   constructor(options: WorkerThreadOptions) {
     this.#options = options
     this.#settings = options.settings
     this.#start()
   }
 
-  /** False: there is none now, and nothing was sent. */
+  /** False: no thread at present; nothing was sent. */
   send(request: Request): boolean {
     if (this.#worker === undefined) return false
     this.#worker.postMessage(request)
@@ -94,29 +94,29 @@ export class WorkerThread {
     return true
   }
 
-  /** So much waits for an answer that files are not taken: they are asked about again. */
+  /** Too much is unanswered to send files; the kernel side reports them again. */
   get busy(): boolean {
     return this.#waiting >= mostWaiting || this.#frames >= mostFrames / 2
   }
 
-  /** So much waits that stacks should be told again later. */
+  /** Too much is unanswered to send stacks; they must be reported again later. */
   get overloaded(): boolean {
     return this.#waiting >= 2 * mostWaiting || this.#frames >= mostFrames
   }
 
-  /** What is wrong with it now; undefined: nothing. */
+  /** Current fault; undefined if there is none. */
   get stuck(): string | undefined {
     if (!this.#isEnding) return undefined
     const seconds = Math.round((performance.now() - this.#silentSince) / 1000)
     return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
   }
 
-  /** Milliseconds of CPU that it took since it began, as of the last look; 0 where the runtime does not say (before Node 24.6). */
+  /** CPU milliseconds of the thread at the last look; 0 if the runtime does not report them (before Node 24.6). */
   get cpuMs(): number {
     return this.#cpuMs_
   }
 
-  /** Ends it where it has not answered for long; to be called now and then. */
+  /** Terminates the thread if it has not answered for long. Call periodically. */
   watch(): void {
     void this.#worker
       ?.cpuUsage?.()
@@ -131,8 +131,8 @@ export class WorkerThread {
   }
 
   /**
-   * Hands a file over, with its descriptor (-1: none), which is closed when its table is made or the thread ends. False:
-   * there is none now, or it is busy.
+   * Sends a file with its descriptor (-1: none), which is closed when its table is built or the thread ends. False: no
+   * thread at present, or busy.
    */
   sendFile(file: MappedFile, fd: number): boolean {
     if (this.#worker === undefined || this.busy) {
@@ -207,7 +207,7 @@ export class WorkerThread {
       try {
         this.#start()
       } catch (error) {
-        // Memory or threads are short.
+        // Out of memory or threads.
         this.#options.ended(errorText(error))
         this.#startLater()
         return

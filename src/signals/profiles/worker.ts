@@ -1,4 +1,4 @@
-// The thread that reads files and names frames: a program of its own, started by worker-thread.ts.
+// Thread that reads files and names frames: a separate program, started by worker-thread.ts.
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { smallPool } from '../../foundation/lib/buffer-pool.ts'
@@ -9,7 +9,7 @@ import { FrameNames } from './frame-names.ts'
 import type { Answer, Request, SymbolSettings } from './messages.ts'
 import { UnwindTableBuilder } from './unwind-table-builder.ts'
 
-// Files of any user are read here: it must not run before the agent, nor before others.
+// Reads files of any user: must not delay the agent or other programs.
 lowerPriority()
 smallPool()
 
@@ -51,13 +51,13 @@ function answerTo(request: Request): Answer | undefined {
   }
 }
 
-/** What costs least to be made again goes first. */
+/** Frees the caches that are cheapest to rebuild first. */
 function shed(bytes: number): void {
   const left = bytes - smallCaches.shed(bytes)
   builder.symbols.shed(left - names.perfMaps.shed(left))
 }
 
-/** What is done once in an interval. */
+/** Maintenance once per interval. */
 function tidy(): void {
   builder.symbols.closeIdle()
   builder.decoder.closeIdle()
@@ -66,7 +66,7 @@ function tidy(): void {
   if (ids.length > 0) parentPort!.postMessage({ kind: 'replaced', ids } satisfies Answer)
 }
 
-/** Whatever a file does to its reader, it is one file without a table. */
+/** Any error of a file affects only that file, which then has no table. */
 function tableOf({ file, fd }: Extract<Request, { kind: 'file' }>): Answer {
   try {
     return builder.add(file, fd)
@@ -76,7 +76,7 @@ function tableOf({ file, fd }: Extract<Request, { kind: 'file' }>): Answer {
   }
 }
 
-/** Tables are handed over, not copied. */
+/** Tables are transferred, not copied. */
 function transferOf(answer: Answer): ArrayBuffer[] {
   if (answer.kind !== 'table' || answer.table === undefined) return []
   const { rows, pages, rules } = answer.table

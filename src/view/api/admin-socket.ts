@@ -5,15 +5,15 @@ import { connect, type Server } from 'node:net'
 import { dirname, join } from 'node:path'
 import { makeOwnDirectory } from '../../foundation/lib/own-directory.ts'
 
-/** Of a socket's path, without the zero at its end (unix(7)). */
+/** Longest path of a socket, without the terminating zero (unix(7)). */
 const mostPathBytes = 107
 const answerMs = 1000
 
 /**
- * Makes a server listen on a Unix socket that only its owner may open, and returns what removes it. The socket is
- * is created in a private directory and then moved: its permissions are never wider, an abandoned socket is replaced at
- * once, and the end of the server cannot remove the socket of another agent.
- * Rejects, in words, if the path is another kind of file, or a server answers there.
+ * Makes a server listen on a Unix socket that only its owner may open, and returns a function that removes it. The
+ * socket is created in a private directory and then moved: its permissions are never wider, an abandoned socket is
+ * replaced at once, and the end of the server cannot remove the socket of another agent. Rejects with a readable
+ * message if the path is another kind of file, or a server answers there.
  */
 export async function listenOnSocket(server: Server, path: string): Promise<() => void> {
   const fault = (why: string, cause?: unknown) =>

@@ -1,4 +1,4 @@
-// Answers: bodies encoded once, with their headers, and the one form that all errors of a server have.
+// Answers: bodies encoded once, with their headers, and the one form of all errors of a server.
 
 import { STATUS_CODES } from 'node:http'
 import type { Live } from './ui/source.ts'
@@ -33,7 +33,7 @@ export interface Answer {
   readonly live?: Live<unknown>
 }
 
-/** An answer with these bytes. No cache may keep it, and no browser may take it for another type. */
+/** An answer with these bytes, never cached and never sniffed as another type. */
 export function answer(
   status: number,
   type: string,
@@ -72,7 +72,7 @@ export function failure(
   return json(status, { error: codes[status], message, details }, headers)
 }
 
-/** How a server reports errors. */
+/** How a server formats errors. */
 export type ErrorForm = typeof failure
 
 /** An error as a line of plain text. */
@@ -87,12 +87,12 @@ export function plainFailure(
 
 const nothing = Buffer.alloc(0)
 
-/** An answer that is nothing but its headers, to OPTIONS. */
+/** An answer to OPTIONS: headers without a body. */
 export function noContent(headers: Readonly<Record<string, string>>): Answer {
   return { status: 204, body: nothing, headers }
 }
 
-/** The answer to HEAD where the body, and so its length, is not known. */
+/** The answer to HEAD if the body, and so its length, is unknown. */
 export function headersOnly(type: string, more?: Readonly<Record<string, string>>): Answer {
   const { status, headers } = answer(200, type, nothing, more)
   const { 'Content-Length': _, ...others } = headers

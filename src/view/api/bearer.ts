@@ -4,8 +4,8 @@ import { createHash, timingSafeEqual } from 'node:crypto'
 export type BearerCheck = (authorization: string | undefined) => boolean
 
 /**
- * Prepares the check. Digests of equal length are compared, all of them every time, so the time that it takes says
- * nothing about a token or which of them came near. Empty tokens are passed over; none left is an error.
+ * Prepares the check. It compares digests of equal length, always all of them, so its duration reveals nothing about a
+ * token. Empty tokens are ignored; an error if none is left.
  */
 export function bearerCheck(tokens: readonly string[]): BearerCheck {
   const digests = tokens.filter(token => token !== '').map(digest)

@@ -4,14 +4,14 @@ import type { IncomingMessage } from 'node:http'
 import { type Answer, failure } from './answer.ts'
 
 export interface ReadOptions {
-  /** Bytes that are read on for. */
+  /** Bytes to read at most. */
   readonly most: number
-  /** Bytes that are kept. */
+  /** Bytes to keep at most. */
   readonly keep: number
 }
 
 /**
- * Reads a body to its end, and reports its size and content once; or a size above `most`. A body that is too large is
+ * Reads a body to its end and reports its size and content once, or a size above `most`. A body that is too large is
  * read for a while before it is rejected: closing a connection with unread bytes resets it, and the peer would lose the
  * answer.
  */
@@ -91,7 +91,7 @@ function readJson(
   return { object: value as Record<string, unknown> }
 }
 
-/** Where text stops being JSON, counted from 0. The runtime says so of some faults only. */
+/** Position of the first character that is not JSON, from 0. The runtime reports it only for some faults. */
 export function faultPosition(text: string): number {
   let good = 0
   let bad = text.length + 1
@@ -103,7 +103,7 @@ export function faultPosition(text: string): number {
   return good
 }
 
-/** Whether text is the beginning of some JSON. */
+/** Whether the text is a prefix of valid JSON. */
 function mayGoOn(text: string): boolean {
   try {
     JSON.parse(text)

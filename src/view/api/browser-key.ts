@@ -1,15 +1,15 @@
-// How a person's browser is let in without a token: by a link with a key, which is exchanged for a cookie.
+// Browser access without a token: a link with a key, which is exchanged for a cookie.
 
 import { createHash, randomBytes, timingSafeEqual } from 'node:crypto'
 
-/** Of a `Cookie` header, which other programs on the same host name may fill. */
+/** Longest `Cookie` header to read; other programs on the same host name may fill it. */
 const mostCookieBytes = 8 * 1024
 
-/** Key and cookie of one run of the agent; both are valid until it ends. Neither is ever written anywhere. */
+/** Key and cookie of one run of the agent; both are valid until it ends. Neither is ever stored. */
 export class BrowserKey {
   /** The value after `#key=` in a link; browsers do not send that part. */
   readonly key = randomBytes(24).toString('base64url')
-  /** Not derived from the key: one does not reveal the other. */
+  /** Not derived from the key, so neither reveals the other. */
   readonly #session = randomBytes(24).toString('base64url')
   readonly #keyDigest = digest(this.key)
   readonly #sessionDigest = digest(this.#session)
@@ -18,12 +18,12 @@ export class BrowserKey {
     return timingSafeEqual(digest(given), this.#keyDigest)
   }
 
-  /** The header that hands the cookie out. A script never sees it, and no other site can have it sent. */
+  /** The header that sets the cookie. Scripts cannot read it, and other sites cannot make the browser send it. */
   setCookie(authority: string | undefined, tls: boolean): string {
     return `${cookieName(authority, tls)}=${this.#session}; Path=/; HttpOnly; SameSite=Strict${tls ? '; Secure' : ''}`
   }
 
-  /** Whether a `Cookie` header has it. */
+  /** Whether a `Cookie` header contains it. */
   isShown(cookies: string | undefined, authority: string | undefined, tls: boolean): boolean {
     if (cookies === undefined || cookies.length > mostCookieBytes) return false
     const begin = `${cookieName(authority, tls)}=`
@@ -36,7 +36,7 @@ export class BrowserKey {
   }
 }
 
-/** One per port as the browser knows it: cookies ignore ports, and a tunnel has its own port. */
+/** One name per port as the browser sees it: cookies ignore ports, and a tunnel has its own port. */
 function cookieName(authority: string | undefined, tls: boolean): string {
   const port = /:(\d{1,5})$/.exec(authority ?? '')?.[1]
   return `svc-session-${port ?? (tls ? '443' : '80')}`

@@ -1,4 +1,5 @@
-// The connections of one listener: their limit, which one is closed to make room, and the requests in progress on each.
+// The connections of one listener: their limit, the choice of one to close when full, and the requests in progress on
+// each.
 
 import type { ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
@@ -19,15 +20,15 @@ export interface OpenRequest {
 
 export class Connection {
   readonly socket: Socket
-  /** Rises with every connection and request: the least one has waited longest. */
+  /** Increases with every connection and request: the lowest has waited longest. */
   lastUse: number
-  /** Ends with its next answer. */
+  /** Close after the next answer. */
   leaving = false
   /** Its last answer was made: later requests are not answered. */
   ended = false
   /** Requests that wait for their turn to be answered. */
   waiting = 0
-  /** As `Peer` has it. */
+  /** As in `Peer`. */
   user: number | undefined
   #queuedBytes = 0
   readonly #late = new Set<OpenRequest>()
@@ -38,7 +39,7 @@ export class Connection {
     this.user = undefined
   }
 
-  /** Whether an answer is in progress, in work or on the wire. */
+  /** Whether an answer is being made or written. */
   get busy(): boolean {
     return this.working || this.socket.writableLength > 0
   }
@@ -52,7 +53,7 @@ export class Connection {
     return this.#late.size > this.waiting
   }
 
-  /** Whether too much waits for a request more. */
+  /** Whether too much is waiting to accept another request. */
   get full(): boolean {
     return this.#queuedBytes > mostQueuedBytes
   }
@@ -62,7 +63,7 @@ export class Connection {
     return this.#queuedBytes + this.socket.writableLength
   }
 
-  /** So many bytes wait, of an answer or of a request that has none yet. */
+  /** Counts waiting bytes, of an answer or of a request that has none yet. */
   queue(response: ServerResponse, bytes: number): void {
     this.#queuedBytes += bytes
     response.once('close', () => {
@@ -90,9 +91,9 @@ export class Connection {
 }
 
 /**
- * A bounded set of connections. When it is full, the one that has waited longest for its client (idle, or sending a
- * request without end; where there is none, not reading its answer) is closed to make room, so that neither kept nor
- * slow connections keep a new client out.
+ * A bounded set of connections. When full, it closes the one that has waited longest for its client (idle, or sending
+ * an endless request; if there is none, not reading its answer), so that neither kept-alive nor slow connections lock
+ * out a new client.
  */
 export class Connections {
   readonly #most: number
@@ -108,19 +109,19 @@ export class Connections {
     return this.#open.size
   }
 
-  /** Waiting bytes of all connections; there are few. */
+  /** Waiting bytes of all connections. Summed on demand: there are few. */
   get bytes(): number {
     let sum = 0
     for (const connection of this.#open.values()) sum += connection.bytes
     return sum
   }
 
-  /** How many were closed because the bound was reached. */
+  /** Connections closed because the limit was reached. */
   get dropped(): number {
     return this.#dropped
   }
 
-  /** Takes a new connection in, or closes it where all others are busy. */
+  /** Adds a new connection, or closes it if all others are busy. */
   admit(socket: Socket): void {
     if (this.#open.size >= this.#most && !this.#makeRoom()) {
       this.#dropped++
@@ -132,17 +133,17 @@ export class Connections {
 
   /** A connection continues as another socket, TLS on top of TCP. */
   replace(from: Socket, to: Socket): void {
-    // Not there: it had to make room during its handshake.
+    // Absent if it was closed during its handshake to make room.
     if (this.#open.delete(from)) this.#add(to)
     else to.destroy()
   }
 
-  /** The connection of a socket, undefined where it was closed. */
+  /** The connection of a socket; undefined if it was closed. */
   of(socket: Duplex): Connection | undefined {
     return this.#open.get(socket)
   }
 
-  /** A request has come. */
+  /** A request has arrived. */
   used(connection: Connection): void {
     connection.lastUse = ++this.#uses
   }

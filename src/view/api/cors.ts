@@ -1,5 +1,5 @@
-// Requests from web pages of other origins (the Fetch standard, "CORS protocol"). Credentials are never allowed: a
-// token is sent by the page itself.
+// Requests from web pages of other origins (the Fetch standard, "CORS protocol"). Credentials are never allowed: the
+// page sends a token itself.
 
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Answer, noContent } from './answer.ts'
@@ -23,7 +23,7 @@ export class Cors {
     this.#all = enabled && allowed_origins.includes('*')
   }
 
-  /** Whether the configuration names this very origin; `*` names none. */
+  /** Whether the configuration lists this exact origin; `*` does not count. */
   names(origin: string): boolean {
     return this.#named.has(origin)
   }
@@ -40,7 +40,7 @@ export class Cors {
     })
   }
 
-  /** The headers of an answer to a request of this origin. Every answer depends on it, so every one says so. */
+  /** The headers of an answer to a request of this origin. Every answer depends on it, so every one has `Vary`. */
   headers(answered: Answer['headers'], origin: string | undefined): Answer['headers'] {
     if (!this.enabled) return answered
     const { Vary: vary } = answered

@@ -1,4 +1,4 @@
-// The documents about what surrounds the agent: processes, containers, cluster and cloud, logs.
+// The documents about processes, containers, cluster, cloud and logs.
 
 import { count, flag, list, named, object, record, text, time } from './schema.ts'
 

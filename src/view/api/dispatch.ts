@@ -46,14 +46,14 @@ export interface DispatcherOptions {
   /** The name of the server in messages: `the management API`. */
   readonly subject: string
   readonly operations: readonly Route[]
-  /** Answers paths that no operation has; without it that is an error. */
+  /** Answers paths without an operation; if absent, those are errors. */
   readonly fallback?: Route
   readonly failure: ErrorForm
   readonly settings: PolicySettings
   readonly arrival: Arrival
-  /** Current names of this host. Without it, any name is accepted. */
+  /** Current names of this host. If absent, any name is accepted. */
   readonly ownNames?: () => Iterable<string>
-  /** Without it, all clients are unknown and have access to `open` operations. */
+  /** If absent, all clients are unknown and may use `open` operations only. */
   readonly people?: People
   readonly urlBytes: number
   readonly bodyBytes: number
@@ -68,10 +68,10 @@ export interface People {
   readonly key: BrowserKey | undefined
 }
 
-/** Maximum number of expensive requests at once, and of requests that change something. */
+/** Maximum number of concurrent expensive requests and of concurrent changes. */
 const mostCostly = 8
 const mostPosts = 64
-/** Seconds after which one that was one too many may be tried again. */
+/** `Retry-After` of requests above that limit. */
 const retryAfterSeconds = '5'
 
 /** Hint for other users. */
@@ -87,7 +87,7 @@ export class Dispatcher {
   readonly refused = { unauthorized: 0, forbidden: 0, rate_limited: 0, pipelined: 0 }
   readonly failure: ErrorForm
   readonly #all: Routes
-  /** Without those of debug mode. */
+  /** Without the operations of debug mode. */
   readonly #plain: Routes
   readonly #open: readonly string[]
   readonly #probes: ReadonlySet<string>
@@ -99,7 +99,7 @@ export class Dispatcher {
   #costly = 0
   #posts = 0
 
-  /** Throws, in words, if two operations share a path and method, or tokens are required but not set. */
+  /** Throws a readable error if two operations share a path and method, or tokens are required but not set. */
   constructor(options: DispatcherOptions) {
     const { operations, settings, log } = options
     this.#options = options
@@ -133,7 +133,7 @@ export class Dispatcher {
     return { debug, guard, cors, rateLimit }
   }
 
-  /** A connection has come. */
+  /** A connection was accepted. */
   accepted(): void {
     this.#turns.accepted()
   }
@@ -178,7 +178,7 @@ export class Dispatcher {
     this.answered.set(status, (this.answered.get(status) ?? 0) + 1)
   }
 
-  /** Why a request may not be answered by an operation; undefined where it may, and its operation was found. */
+  /** The answer if no operation may serve the request; undefined if one may, and it was found. */
   #refusal(exchange: Exchange): Answer | undefined {
     const { request, path, admin } = exchange
     const { arrival, fallback } = this.#options
@@ -190,7 +190,7 @@ export class Dispatcher {
     if (unread !== undefined) return unread
     const methods = (debug ? this.#all : this.#plain).get(path)
     if (cors.enabled && method === 'OPTIONS') {
-      // Without a token, a missing path looks like an existing one.
+      // Without a token, missing and existing paths look alike.
       const preflight = cors.preflight(headers, methods ? allowOf(methods) : 'GET, HEAD, OPTIONS')
       if (preflight !== undefined) return preflight
     }
@@ -199,7 +199,7 @@ export class Dispatcher {
       this.refused.unauthorized++
       return failure(401, 'a valid bearer token is needed', {}, { 'WWW-Authenticate': 'Bearer' })
     }
-    // Browsers do not add a token on their own; and probes contain nothing confidential.
+    // Browsers do not add a token on their own, and probes contain nothing confidential.
     if (admitted !== 'token' && !this.#probes.has(path)) {
       const why = guard.foreignName(request)
       if (why !== undefined) return this.#forbidden(path, why)
@@ -269,7 +269,7 @@ export class Dispatcher {
     return undefined
   }
 
-  /** Reads the body before it answers, so that the connection can go on, or ends with an answer that arrives. */
+  /** Reads the body before it answers, so that the connection can continue, or ends with an answer that arrives. */
   #receive(exchange: Exchange, refusal: Answer | undefined, announced: number): void {
     const { request, response, operation } = exchange
     const { bodyBytes } = this.#options
@@ -289,7 +289,7 @@ export class Dispatcher {
     }
     if (waits) {
       if (refusal !== undefined) {
-        // The body is not sent then, or is: whatever comes next is no request.
+        // The client may or may not send the body now: the next bytes cannot be parsed as a request.
         response.shouldKeepAlive = false
         this.#send(exchange, refusal)
         return
@@ -308,7 +308,7 @@ export class Dispatcher {
     return exchange.operation?.body === undefined ? undefined : this.#bodyFault(exchange, nothing)
   }
 
-  /** Hands the body over where the operation takes one. */
+  /** Passes the body to an operation that accepts one. */
   #bodyFault(exchange: Exchange, body: Buffer): Answer | undefined {
     const { request, operation, path } = exchange
     if (operation?.body === undefined) return bodyFault(`POST ${path}`, request, body)
@@ -369,7 +369,7 @@ export class Dispatcher {
     else this.#send(exchange, answer)
   }
 
-  /** Undefined where too many wait. */
+  /** Undefined if too many requests are waiting. */
   #inTurn(exchange: Exchange, operation: Route): Answer | Promise<Answer> | undefined {
     const { connection } = exchange
     const client = () => {
@@ -423,7 +423,7 @@ export class Dispatcher {
     }
   }
 
-  /** Whether the settings of now would answer it as well. */
+  /** Whether the current settings would still allow it. */
   #mayGoOn({ request, path, admin, operation, connection }: Exchange): boolean {
     const { arrival } = this.#options
     if (admin) return true
@@ -441,7 +441,7 @@ export class Dispatcher {
     return this.failure(403, `cannot answer ${path}: ${why}`, { path })
   }
 
-  /** The number of followed documents is limited. */
+  /** Limits the number of followed documents. */
   #bounded(path: string, made: Answer): Answer {
     if (made.live === undefined || !this.#followers.full) return made
     made.live.close?.()

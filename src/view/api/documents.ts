@@ -1,4 +1,4 @@
-// Parts of the documents that follow from nothing but their inputs.
+// Parts of the documents that depend only on their inputs.
 
 import type { Of } from './schema.ts'
 import type { HealthDocument, readinessDocument } from './schemas.ts'
@@ -13,7 +13,7 @@ export function uptimeText(milliseconds: number): string {
   return minutes > 0 ? `${minutes}m${seconds % 60}s` : `${seconds}s`
 }
 
-/** The readiness document: ready when every check is `ok`. A warning is no check. */
+/** The readiness document: ready if every check is `ok`. Warnings do not count. */
 export function readinessOf(
   checks: ReadinessChecks,
   warnings: readonly string[] = [],

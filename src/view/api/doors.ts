@@ -1,20 +1,20 @@
-// More than one connection accepted in a turn of the event loop.
+// Accepts more than one connection per turn of the event loop.
 
 import { createServer, type Server } from 'node:net'
 
-/** Duplicates a descriptor. Throws if there is none left. */
+/** Duplicates a descriptor. Throws if none is left. */
 export type Duplicate = (fd: number) => number
 
-/** Duplicates of a descriptor: so many more connections are accepted per turn. */
+/** Duplicates per descriptor: so many more connections are accepted per turn. */
 const mostDoors = 31
 
 /**
- * The runtime accepts one connection of a listening socket per turn of the loop (libuv, since 1.45), so that on a busy
- * host a flood delays all other clients by seconds: a turn may take tens of milliseconds there. Each duplicate of the
+ * The runtime accepts one connection of a listening socket per turn of the loop (libuv, since 1.45). On a busy host,
+ * where a turn may take tens of milliseconds, a flood would delay all other clients by seconds. Each duplicate of the
  * socket's descriptor accepts one more. Returns a function that closes them; the server also works without duplicates.
  */
 export function openDoors(server: Server, duplicate: Duplicate, backlog: number): () => void {
-  // The same in all servers of the runtime, and in no documentation.
+  // Undocumented, but the same in all servers of the runtime.
   const { _handle, allowHalfOpen = false } = server as Server & {
     readonly _handle?: { readonly fd?: number } | null
     readonly allowHalfOpen?: boolean
@@ -26,17 +26,17 @@ export function openDoors(server: Server, duplicate: Duplicate, backlog: number)
     try {
       own = duplicate(fd)
     } catch {
-      break // descriptors are short: others need them more
+      break // descriptors are scarce: others need them more
     }
     const door = createServer({ allowHalfOpen, noDelay: true })
     door.on('connection', socket => {
-      // The runtime finds the server's timeouts and error handling by this.
+      // The runtime finds the server's timeouts and error handling through this property.
       Object.assign(socket, { server })
       server.emit('connection', socket)
     })
     door.on('error', () => door.close())
     door.listen({ fd: own, backlog })
-    // The server itself keeps the process alive, where it is to.
+    // The server itself keeps the process alive where required.
     door.unref()
     doors.push(door)
   }

@@ -6,7 +6,7 @@ import { clientOf } from './rate-limit.ts'
 
 const none: Readonly<Record<string, never>> = {}
 
-/** A request with its answer to come. */
+/** A request and its pending answer. */
 export class Exchange implements ApiRequest, OpenRequest {
   readonly request: IncomingMessage
   readonly response: ServerResponse
@@ -16,7 +16,7 @@ export class Exchange implements ApiRequest, OpenRequest {
   readonly path: string
   /** Milliseconds of `performance.now()`. */
   readonly startMs: number
-  /** The operation that answers it, and its parameters. */
+  /** The matching operation, and its parameters. */
   operation: Route | undefined
   parameters: Readonly<Record<string, number>> = none
   texts: Readonly<Record<string, string>> = none
@@ -24,7 +24,7 @@ export class Exchange implements ApiRequest, OpenRequest {
   isPublic = true
   /** It waited for its turn. */
   waited = false
-  /** Knows the users of this host. */
+  /** Identifies the users of this host. */
   guard: Guard | undefined
   #gone = false
   #controller: AbortController | undefined
@@ -75,7 +75,7 @@ export class Exchange implements ApiRequest, OpenRequest {
     return this.#gone
   }
 
-  /** Whether a failure means that the client has gone: not a fault, and no answer is read. */
+  /** Whether a failure means that the client has gone: not a fault, and there is no one to answer. */
   wasLeft(error: unknown): boolean {
     return this.#gone && error === this.#controller?.signal.reason
   }

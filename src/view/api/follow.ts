@@ -8,7 +8,7 @@ export const linesType = 'application/x-ndjson'
 
 /** Maximum number of followed documents, all clients together. */
 const mostFollowers = 32
-/** Idle time before the kernel probes a client: one that vanished does not keep its place. */
+/** Idle time before the kernel probes a client, so that a vanished one does not keep its slot. */
 const probeMs = 30_000
 
 export function linesOf(items: readonly unknown[]): string {
@@ -33,7 +33,7 @@ export class Followers {
 
   /**
    * Continues an answer whose head and first lines were written. A client that does not read gets no more data, and
-   * `live` is not called for it. It ends when `mayGoOn` returns false: access may change in the meantime.
+   * `live` is not called for it. It ends when `mayGoOn` returns false, because access may change.
    */
   follow(
     response: ServerResponse,

@@ -29,7 +29,7 @@ export interface GuardOptions {
   readonly peerUser: PeerUser | undefined
 }
 
-/** The user at the other end of a connection within this host; undefined where it is not known. */
+/** The user at the other end of a connection within this host; undefined if unknown. */
 export type PeerUser = (
   ends: Readonly<Record<'localAddress' | 'remoteAddress', string>> &
     Readonly<Record<'localPort' | 'remotePort', number>>,
@@ -38,7 +38,7 @@ export type PeerUser = (
 /** How a request reached the server. */
 export interface Arrival {
   readonly tls: boolean
-  /** That the server listens on. */
+  /** The port that the server listens on. */
   readonly port: number
 }
 
@@ -58,7 +58,7 @@ export class Guard {
   readonly #key: BrowserKey | undefined
   readonly #peerUser: PeerUser | undefined
 
-  /** Throws, in words, if tokens are required but not set. */
+  /** Throws a readable error if tokens are required but not set. */
   constructor({ settings: { auth, admin }, cors, open, names, key, peerUser }: GuardOptions) {
     if (auth.enabled) {
       const tokens = [auth.bearer_token, ...auth.bearer_tokens]
@@ -78,8 +78,8 @@ export class Guard {
   }
 
   /**
-   * `token`: it was shown. `cookie`: that of a browser with the key. `none`: the path needs no token. `refused`: a token
-   * is needed, and was not shown.
+   * `token`: it was sent. `cookie`: of a browser with the key. `none`: the path needs no token. `refused`: a token is
+   * required and was not sent.
    */
   admits(
     path: string,
@@ -93,14 +93,14 @@ export class Guard {
 
   /**
    * Whether a client without token and cookie has full access: root and the agent's own user on a loopback address,
-   * according to the kernel, and remote peers if `allow_remote` is set.
-   * A request passed on by a proxy does not come from the proxy's user.
+   * according to the kernel, and remote peers if `allow_remote` is set. A request forwarded by a proxy does not count
+   * as the proxy's user.
    */
   trusts(peer: Peer, headers: IncomingHttpHeaders): boolean {
     if (this.#allowRemote && !isLoopback(peer.socket.remoteAddress ?? '')) return true
     if (isPassedOn(headers)) return false
     const user = this.userOf(peer)
-    // In a user namespace all users that are not mapped read as this one.
+    // In a user namespace, all unmapped users read as this one.
     return user === 0 || (user !== -1 && user !== overflowUser && user === process.geteuid?.())
   }
 
@@ -120,7 +120,7 @@ export class Guard {
   /** Why the host name of a request is not accepted; undefined if it is. */
   foreignName({ headers, url }: IncomingMessage): string | undefined {
     const authority = authorityOf(url) ?? headers.host
-    // Without one it is no browser.
+    // Browsers always send one.
     if (this.#names === undefined || authority === undefined) return undefined
     const host = hostOf(authority)
     if (this.#names.has(host)) return undefined
@@ -128,8 +128,8 @@ export class Guard {
   }
 
   /**
-   * Why a request without a token may not be answered for the web page that sent it (CSRF); undefined where it may, and
-   * where it is of none.
+   * Why a request without a token is rejected because of the web page that sent it (CSRF); undefined if it is allowed,
+   * or not from a page.
    */
   foreignPage({ headers, url }: IncomingMessage, { tls, port }: Arrival): string | undefined {
     if (this.#names === undefined) return undefined
@@ -146,17 +146,17 @@ export class Guard {
   }
 
   /**
-   * Whether a request from a page of another origin may read public data. Without `Origin`, the user followed a
-   * link, or no page can read the answer.
+   * Whether a request from a page of another origin may read public data. Without `Origin`, the user followed a link,
+   * or no page can read the answer.
    */
   mayRead({ origin }: IncomingHttpHeaders): boolean {
     return origin === undefined || this.#cors.allows(origin)
   }
 
-  /** Whether an origin is this server, by the name that the request has for it or by one of this host. */
+  /** Whether an origin is this server: the host name of the request, or a name of this host. */
   #isOwn(origin: string, authority: string | undefined, tls: boolean, port: number): boolean {
     const [, scheme, of] = /^(https?):\/\/([^/]+)$/.exec(origin) ?? []
-    // Without TLS of ours a proxy may have taken it off; with it, a page that came without is another's.
+    // Without TLS here, a proxy may have terminated it; with TLS, a page loaded over plain HTTP is not this server's.
     if (of === undefined || (tls && scheme !== 'https')) return false
     if (of === authority?.toLowerCase()) return true
     const usual = scheme === 'https' ? 443 : 80
@@ -164,10 +164,10 @@ export class Guard {
   }
 }
 
-/** Users that a user namespace does not know (/proc/sys/kernel/overflowuid). */
+/** The ID of users that a user namespace does not map (/proc/sys/kernel/overflowuid). */
 const overflowUser = 65_534
 
-/** Whether a proxy says that it passes the request on. */
+/** Whether a proxy marked the request as forwarded. */
 function isPassedOn(headers: IncomingHttpHeaders): boolean {
   for (const name in headers)
     if (name === 'forwarded' || name === 'via' || name === 'x-real-ip' || name.startsWith('x-forwarded'))
@@ -175,13 +175,13 @@ function isPassedOn(headers: IncomingHttpHeaders): boolean {
   return false
 }
 
-/** 127.0.0.0/8, also where IPv6 carries it, and ::1. */
+/** 127.0.0.0/8, also as an IPv4-mapped IPv6 address, and ::1. */
 export function isLoopback(address: string): boolean {
   const bare = address.startsWith('::ffff:') ? address.slice(7) : address
   return bare === '::1' || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(bare)
 }
 
-/** A name of this host for everyone: `localhost`, names below it (RFC 6761, section 6.3), a loopback address. */
+/** A name that means this host everywhere: `localhost`, names below it (RFC 6761, section 6.3), a loopback address. */
 function isLoopbackName(host: string): boolean {
   const name = host.toLowerCase()
   return isLocalName(name) || isLoopback(name)
@@ -193,8 +193,8 @@ export function authorityOf(url: string | undefined): string | undefined {
 }
 
 /**
- * The host of `host[:port]`, an IPv6 address without its brackets; '' if it has a character that no host has (forbidden
- * host code points, WHATWG URL): parsers of URLs end a host at some of them.
+ * The host of `host[:port]`, an IPv6 address without its brackets; '' if it contains a forbidden host code point
+ * (WHATWG URL): URL parsers end a host at some of them.
  */
 function hostOf(authority: string): string {
   const [, bracketed, plain] =

@@ -1,11 +1,11 @@
-// The accepted names of this host. A web page whose own name was pointed at this host (DNS rebinding) uses that name,
+// The accepted names of this host. A web page whose name was pointed at this host (DNS rebinding) uses its own name,
 // which is not one of them.
 
 import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 
-/** Of a file of names. */
+/** Limit for a file of names. */
 const mostFileBytes = 256 * 1024
 
 export class HostNames {
@@ -28,15 +28,15 @@ export function isLocalName(name: string): boolean {
   return name === 'localhost' || name.endsWith('.localhost')
 }
 
-/** In small letters, and without the dot that ends a full name. */
+/** Lower case, without the trailing dot of a fully qualified name. */
 function plainName(name: string): string {
   const small = name.toLowerCase()
   return small.endsWith('.') ? small.slice(0, -1) : small
 }
 
 /**
- * The names of this host: its host name, alone and in the domains that it searches, and the names of its addresses in
- * /etc/hosts. Name servers are not queried: the owner of a name could make it one of this host's.
+ * The names of this host: its host name, alone and in its search domains, and the names of its addresses in /etc/hosts.
+ * Name servers are not queried: the owner of a name could make it one of this host's.
  */
 export function ownNames(host = hostname(), etc = '/etc'): string[] {
   const own = new Set(Object.values(networkInterfaces()).flatMap(all => all?.map(each => each.address) ?? []))
@@ -55,7 +55,7 @@ function wordsOf(file: string): string[][] {
   try {
     text = readFileSync(file, 'utf8').slice(0, mostFileBytes)
   } catch {
-    return [] // there is none, and then no names are in it
+    return [] // no such file, no names
   }
   return text.split('\n').map(line =>
     line

@@ -1,4 +1,4 @@
-// GET /profiles: processes of the host, recorded now.
+// GET /profiles: records processes of the host.
 
 import {
   type ProfileFormat,
@@ -19,12 +19,12 @@ const types = {
   json: 'application/json',
 } as const satisfies Record<ProfileFormat, string>
 
-/** A drawing is opened as a separate page, without our origin: its content has no access to anything. */
+/** A drawing opens as a separate page, without our origin: its content has no access to anything. */
 const drawingPolicy =
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; sandbox allow-scripts allow-modals"
 
 const statusOf = { no_target: 404, busy: 409, off: 503 } as const
-/** Services that a refusal names. */
+/** Services listed in a refusal. */
 const mostServices = 100
 
 /** The operation that records processes of the host. */

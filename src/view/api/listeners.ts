@@ -55,7 +55,7 @@ export interface ListenerOptions {
   readonly admin: boolean
 }
 
-/** A server that does not listen yet, its connections bounded, and its errors answered. */
+/** A server that does not listen yet, with bounded connections and answers to errors. */
 export class Listener {
   readonly server: Server
   readonly connections: Connections
@@ -101,17 +101,17 @@ export class Listener {
     })
     server.on('clientError', (error: NodeJS.ErrnoException, socket: Duplex) => {
       if (leaves(socket)) return
-      // The handshake failed, or the connection had to make room.
+      // The handshake failed, or the connection was closed to make room.
       if (this.connections.of(socket) === undefined) socket.destroy()
-      // The rest of a request that could not be read is an error again.
+      // The rest of an unreadable request is another error.
       else if (!socket.writableEnded && !socket.destroyed)
         end(socket, parserFailure(dispatcher.failure, error.code))
     })
-    // Of silence, for a peer that does not read its answer. Longer than the time for a request, which is answered.
+    // Closes peers that do not read their answer. Longer than the time for a request, which gets an answer instead.
     server.timeout = 2 * limits.requestMs
     server.on('timeout', (socket: Socket) => {
       const isAtWork = this.connections.of(socket)?.working === true
-      // A followed document may be idle, which is no reason to end it.
+      // A followed document may be idle for long.
       if (!isAtWork || socket.writableLength > 0) socket.destroy()
     })
   }
@@ -127,7 +127,7 @@ export class Listener {
   }
 
   static async tls(options: ListenerOptions, material: TlsMaterial): Promise<Listener> {
-    // Takes memory, and most do without.
+    // Loaded on demand: it takes memory, and most hosts do not use it.
     const { createServer } = await import('node:https')
     const { limits } = options
     const server = createServer({ ...serverOptions(limits), handshakeTimeout: limits.headersMs })
@@ -142,7 +142,7 @@ export class Listener {
     return this.#failedHandshakes
   }
 
-  /** Every connection from now on has these certificates. */
+  /** Uses these certificates for every later connection. */
   setTls(material: TlsMaterial): void {
     const { clients, ...context } = material
     this.#admits = clients?.admits
@@ -154,12 +154,12 @@ export class Listener {
     })
   }
 
-  /** Accepts more than one connection in a turn of the loop. It must listen. */
+  /** Accepts more than one connection per turn of the loop. The server must listen already. */
   openDoors(duplicate: Duplicate): void {
     this.#closeDoors = openDoors(this.server, duplicate, mostWaiting)
   }
 
-  /** Lets answers that are being written end, for a second. Calling it again waits for the first call. */
+  /** Lets answers in progress finish, for up to a second. Later calls wait for the first. */
   close(): Promise<void> {
     this.#closing ??= new Promise(resolve => {
       this.#closeDoors?.()
@@ -228,7 +228,7 @@ function parserFailure(failure: ErrorForm, code: string | undefined): Answer {
   }
 }
 
-/** Ends a connection with an answer. What the peer still sends is read for a second, or a reset would overtake the answer. */
+/** Ends a connection with an answer. Input is read for another second: a reset would overtake the answer. */
 function endWith(socket: Duplex, last: Answer): void {
   socket.on('error', () => socket.destroy())
   socket.end(rawAnswer(last))
@@ -237,12 +237,12 @@ function endWith(socket: Duplex, last: Answer): void {
 }
 
 /**
- * Connections that wait to be accepted. Who finds no place asks again after 1, 3, 7 and 15 s, and any user can take a few
- * hundred places; the kernel takes less where net.core.somaxconn (4,096 as a rule) says so.
+ * Backlog of connections to accept. A rejected client retries after 1, 3, 7 and 15 s, and any user can fill a few
+ * hundred entries; the kernel limits this to net.core.somaxconn (usually 4,096).
  */
 const mostWaiting = 65_535
 
-/** Listens on an address, `text` as the configuration has it at `key`. Rejects with a `StartError`. */
+/** Listens on an address; `text` is its form in the configuration at `key`. Rejects with a `StartError`. */
 export function listen(server: Server, address: ListenAddress, text: string, key: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: NodeJS.ErrnoException) => {
@@ -257,7 +257,7 @@ export function listen(server: Server, address: ListenAddress, text: string, key
   })
 }
 
-/** Listens on a socket that is open already. */
+/** Listens on an open socket. */
 export function listenOnDescriptor(server: Server, fd: number): Promise<void> {
   return new Promise((resolve, reject) => {
     const failed = (error: Error) =>
@@ -270,7 +270,7 @@ export function listenOnDescriptor(server: Server, fd: number): Promise<void> {
   })
 }
 
-/** Why an address could not be bound, with the hint, for a message. */
+/** Message and hint for an address that could not be bound. */
 function listenFailure(
   error: NodeJS.ErrnoException,
   port: number,

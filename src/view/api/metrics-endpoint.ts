@@ -1,4 +1,4 @@
-// The host metrics over HTTP: the pages of the replaced exporter, and those of the agent only.
+// The host metrics over HTTP: the pages of the replaced exporter, and the agent's own additions.
 
 import { promisify } from 'node:util'
 import { constants, gzip, gzipSync } from 'node:zlib'
@@ -19,11 +19,11 @@ export interface MetricsSource {
   readonly namespace: string
   /** Names of the collectors that are on. */
   readonly enabled: readonly string[]
-  /** Whether there is a collector of that name, on or off. */
+  /** Whether a collector of that name exists, on or off. */
   knows(name: string): boolean
-  /** Reads some of the collectors that are on, and answers their page. */
+  /** Reads some of the enabled collectors, and returns their page. */
   scrape(scrape: Scrape): Promise<string>
-  /** Why there is nothing to show yet; '' where there is. */
+  /** Why there is no data yet; '' if there is. */
   notReady(): string
 }
 
@@ -37,15 +37,15 @@ export interface Scrape {
 
 /** Checks of a request before its page is made. */
 export interface Admission {
-  /** Answers it instead. */
+  /** Sent instead of the page. */
   readonly refusal?: Answer
-  /** Further headers of the answer, whichever it is. */
+  /** Further headers of the answer, whether refusal or page. */
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /** Limits of scrapes. */
 export interface ScrapeBounds {
-  /** Scrapes at once; 0 for no limit. */
+  /** Concurrent scrapes; 0 for no limit. */
   readonly maxRequests: number
   /** Maximum time of a scrape. The client may request less. */
   readonly timeoutMs: number
@@ -53,17 +53,17 @@ export interface ScrapeBounds {
 
 export interface MetricsEndpointOptions extends ScrapeBounds {
   readonly source: MetricsSource
-  /** Where the metrics are. */
+  /** Path of the metrics page. */
   readonly path: string
   readonly title: string
   readonly version: string
-  /** Pages that the replaced exporter does not have; without it there are none. */
+  /** Pages that the replaced exporter does not have; if absent, there are none. */
   readonly extended?: {
     /** The document of `/metrics/description`. */
     description(): unknown
   }
   readonly admit?: (request: ApiRequest) => Promise<Admission>
-  /** Without it, any name is accepted. */
+  /** If absent, any name is accepted. */
   readonly names?: EndpointNames
   readonly log: Logger
   readonly limits?: Partial<ApiLimits>
@@ -71,26 +71,26 @@ export interface MetricsEndpointOptions extends ScrapeBounds {
 
 /** Accepted names of the endpoint, besides addresses and `localhost`. */
 export interface EndpointNames {
-  /** Of this host, now. */
+  /** Current names of this host. */
   readonly own: () => Iterable<string>
-  /** More of them, as `self_telemetry.allowed_hosts` has them. */
+  /** Additional names, as in `self_telemetry.allowed_hosts`. */
   readonly allowed: readonly string[]
 }
 
-/** Scrapes since the start, by status, and now. */
+/** Scrapes since the start by status, and those in progress. */
 export interface ScrapeStats {
   readonly answered: Readonly<Record<200 | 500 | 503, number>>
   readonly inFlight: number
 }
 
 /**
- * Level 1: a third of the time of level 6 for a tenth more bytes (measured on pages of 65 KB and 390 KB). Less state
- * than the default is a sixth faster at no cost: it is not mapped again each time.
+ * Level 1: a third of the time of level 6 for a tenth more bytes (measured on pages of 65 KB and 390 KB). A smaller
+ * state than the default is a sixth faster at no cost: its memory is not mapped again each time.
  */
 const compression = { level: constants.Z_BEST_SPEED, memLevel: 7, windowBits: 14 }
 /**
- * Bytes of a page that are compressed at once, which takes a millisecond or two. A larger one, as of a host with very many
- * disks or control groups, is handed to another thread, which for a small one would cost half as much again.
+ * Largest page to compress in this thread, which takes a millisecond or two. A larger one, as of a host with very many
+ * disks or control groups, goes to another thread, which for a small one would cost half as much again.
  */
 const mostAtOnce = 256 * 1024
 const compressed = promisify<Buffer, typeof compression, Buffer>(gzip)
@@ -98,13 +98,13 @@ const compressed = promisify<Buffer, typeof compression, Buffer>(gzip)
 /** Paths for kubelets and load balancers, under any host name; they contain nothing confidential. */
 const probes: readonly string[] = ['/health', '/ready', '/live']
 
-/** A scrape may take so long, however little time its client says it has. */
+/** A scrape may take this long even if its client announces less time. */
 const leastMs = 500
 
 const plainText = 'text/plain; version=0.0.4; charset=utf-8'
 const prose = 'text/plain; charset=utf-8'
 
-/** Open to all clients, under accepted names: this endpoint has no tokens, other origins or rate limits. */
+/** Open to all clients under accepted names: this endpoint has no tokens, other origins or rate limits. */
 const open: Omit<PolicySettings, 'allowed_hosts'> = {
   debug: false,
   auth: { enabled: false, bearer_token: '', bearer_tokens: [], exempt: [] },
@@ -113,14 +113,14 @@ const open: Omit<PolicySettings, 'allowed_hosts'> = {
   rate_limit: { enabled: false, requests_per_second: 0 },
 }
 
-/** A page that is being read, for all clients with the same request. */
+/** A page being read, shared by all clients with the same request. */
 interface Reading {
   /** On the clock of `performance.now()`. */
   readonly endsMs: number
   readonly page: Promise<Page>
 }
 
-/** A page in the requested forms. */
+/** A page in the requested encodings. */
 class Page {
   readonly plain: Buffer
   #gzip: Buffer | Promise<Buffer> | undefined
@@ -282,7 +282,7 @@ export class MetricsEndpoint {
     return page
   }
 
-  /** The collectors that a query selects, or an error in the words of the replaced exporter. */
+  /** The collectors that a query selects, or an error with the text of the replaced exporter. */
   #selected(query: string): readonly string[] | string {
     const { enabled } = this.#source
     if (query === '') return enabled
@@ -299,13 +299,13 @@ export class MetricsEndpoint {
     const selected = enabled.filter(name =>
       collect.length > 0 ? collect.includes(name) : !exclude.includes(name),
     )
-    // There, an empty result counts as no filter.
+    // The replaced exporter treats an empty result as no filter.
     return selected.length > 0 ? selected : enabled
   }
 
   /**
-   * Milliseconds, half a second less than the client waits, so that its answer is with it in time. Not so few that a
-   * client makes collectors late that are not.
+   * Milliseconds: half a second less than the client waits, so that the answer arrives in time, but never so few that
+   * punctual collectors become late.
    */
   #deadline(header: string | string[] | undefined): number {
     const { timeoutMs } = this.#bounds

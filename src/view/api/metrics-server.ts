@@ -1,4 +1,4 @@
-// The agent's endpoint of host metrics on its address, with TLS where that is configured.
+// The agent's endpoint of host metrics on its address, with TLS if configured.
 
 import type { AddressInfo } from 'node:net'
 import { type Change, change } from '../../foundation/lib/change.ts'
@@ -28,7 +28,7 @@ export interface MetricsServerOptions {
   readonly settings: MetricsServerSettings
   readonly endpoint: MetricsEndpoint
   readonly log: Logger
-  /** Left out: one connection is accepted in a turn of the loop. */
+  /** If absent, one connection is accepted per turn of the loop. */
   readonly duplicate?: Duplicate
 }
 
@@ -38,11 +38,11 @@ export interface MetricsServer {
   url(path: string): string
   /** Reachable from other hosts, without client certificates. */
   readonly exposed: boolean
-  /** Open now. */
+  /** Currently open. */
   readonly connections: number
   /**
-   * Prepares other settings. `listen_address` and `tls.enabled` stay as they are. Reads the TLS files again;
-   * throws, in words, where they cannot serve.
+   * Prepares other settings. `listen_address` and `tls.enabled` stay as they are. Reads the TLS files again; throws a
+   * readable error if they cannot be used.
    */
   prepare(settings: MetricsServerSettings): Change
   close(): Promise<void>
@@ -50,7 +50,7 @@ export interface MetricsServer {
 
 const key = 'agent.nodeexporter'
 
-/** Starts to listen. Rejects with a `StartError` when it cannot. */
+/** Starts to listen. Rejects with a `StartError` on failure. */
 export async function startMetricsServer({
   settings,
   endpoint,
@@ -99,7 +99,7 @@ export async function startMetricsServer({
         const otherClients = renewed.ca !== material?.ca
         material = renewed
         listener.setTls(renewed)
-        // Clients admitted by the old authorities, or without any, have to present a certificate again.
+        // Clients admitted by the old authorities, or without any, must present a certificate again.
         if (otherClients) listener.connections.leave()
       })
     },

@@ -1,4 +1,4 @@
-// The machine-readable description of the management API (OpenAPI 3.1), made of the operations that serve it.
+// The machine-readable description of the management API (OpenAPI 3.1), generated from the operations that serve it.
 
 import { build } from '../../foundation/lib/build.ts'
 import { mostTextLength, type Operation, type Outcome, type Parameter } from './operation.ts'

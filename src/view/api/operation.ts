@@ -5,10 +5,10 @@ import { nearest } from '../../foundation/lib/nearest.ts'
 import { type Answer, failure } from './answer.ts'
 import type { Schema } from './schema.ts'
 
-/** A request with access: its body was read, and its parameters were checked. */
+/** An authorized request, with its body read and its parameters checked. */
 export interface ApiRequest {
   readonly method: string
-  /** The request target as it came. */
+  /** The raw request target. */
   readonly url: string
   /** The client, as named by `clientOf`, for limits per client. */
   readonly client: string
@@ -17,7 +17,7 @@ export interface ApiRequest {
   /** The part after `?`. */
   readonly query: string
   readonly headers: IncomingHttpHeaders
-  /** Every numeric parameter of the operation, its default where none was given. */
+  /** Every numeric parameter of the operation, given or default. */
   readonly parameters: Readonly<Record<string, number>>
   /** The same for text parameters. */
   readonly texts: Readonly<Record<string, string>>
@@ -44,15 +44,15 @@ export interface NumberParameter {
 export interface TextParameter {
   readonly name: string
   readonly description: string
-  /** One of these; left out: any text of at most 255 characters. */
+  /** Accepted values; if absent, any text of at most 255 characters. */
   readonly values?: readonly string[]
   readonly fallback: string
 }
 
-/** Characters of a parameter that is text. */
+/** Longest text parameter. */
 export const mostTextLength = 255
 
-/** An answer of an operation: its media types, with the shape of JSON documents. */
+/** An answer of an operation: its media types, and the shape of JSON documents. */
 export interface Outcome {
   readonly description: string
   readonly content: Readonly<Record<string, Schema<unknown> | undefined>>
@@ -66,35 +66,35 @@ export interface Operation {
   readonly tag: 'probes' | 'telemetry' | 'status' | 'ui' | 'admin' | 'debug'
   readonly summary: string
   /**
-   * Access: `open` for all, without a token; `public` for all, or with a token if one is required;
-   * `private` changes or reveals more: without a token it is for root and the agent's own user on this host, and for
-   * browsers with the key.
+   * Access: `open` for all, without a token; `public` for all, or with a token if one is required; `private` for
+   * operations that change or reveal more: without a token, root and the agent's own user on this host, and browsers
+   * with the key.
    */
   readonly access: 'open' | 'public' | 'private'
-  /** A query with other names is refused. Without parameters the query is ignored. */
+  /** A query with other names is rejected. Without parameters the query is ignored. */
   readonly parameters?: readonly Parameter[]
-  /** By status, of success and of failures that are this operation's own. */
+  /** Answers by status: success, and failures specific to this operation. */
   readonly outcomes: Readonly<Record<number, Outcome>>
-  /** Of the body, an object in JSON, that a POST must have; the operation itself looks into it. */
+  /** Schema of the body, a JSON object required for a POST; the operation itself validates it. */
   readonly body?: Schema<object>
   /** Exists only in debug mode. */
   readonly debug?: true
   /** Takes seconds or stops the process for a moment: HEAD does not run it. */
   readonly costly?: true
-  /** A file of the page: the description leaves it out. */
+  /** A file of the page, omitted from the description. */
   readonly isFile?: true
-  /** A POST means no more than a GET: its body is read and says nothing. */
+  /** A POST means the same as a GET: its body is read and ignored. */
   readonly anyBody?: true
   handle(request: ApiRequest): Answer | Promise<Answer>
 }
 
-/** An operation as far as it is served: one of a server that is not described says no more. */
+/** The served part of an operation: a server without a description needs no more. */
 export type Route = Pick<Operation, 'method' | 'path' | 'access' | 'handle'> & Partial<Operation>
 
 /** Path → method → operation. HEAD is answered by GET's. */
 export type Routes = ReadonlyMap<string, Readonly<Partial<Record<'GET' | 'POST', Route>>>>
 
-/** The operations by path; two for one path and method are a mistake in code or configuration. */
+/** The operations by path; a duplicate path and method is a mistake in code or configuration. */
 export function operationTable(operations: readonly Route[]): Routes {
   const table = new Map<string, Partial<Record<'GET' | 'POST', Route>>>()
   for (const operation of operations) {

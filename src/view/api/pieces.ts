@@ -4,16 +4,16 @@ import type { Socket } from 'node:net'
 const pieceBytes = 1024
 
 /**
- * Parses the data of a connection in pieces, and stops once it is paused or closed. To be called when the HTTP server
- * has started to listen to it. The runtime itself parses all that it has read, and creates objects for each request in
- * it, before it checks either: for 64 KiB these take 6 MB, and ten such connections would end the agent.
+ * Parses the data of a connection in pieces, and stops once it is paused or closed. Call it after the HTTP server has
+ * attached its listeners. The runtime itself parses everything it has read, and creates objects for each request,
+ * before it checks either: 64 KiB of requests take 6 MB, and ten such connections would end the agent.
  */
 export function parseInPieces(socket: Socket): void {
   const parsers = socket.listeners('data') as ((bytes: Buffer) => void)[]
   for (const parser of parsers) socket.off('data', parser)
   socket.on('data', (bytes: Buffer) => {
     for (let at = 0; at < bytes.length; at += pieceBytes) {
-      // Without a listener the connection was handed over.
+      // Without a listener, the connection was handed over.
       if (socket.destroyed || socket.listenerCount('data') === 0) return
       if (socket.isPaused()) {
         socket.unshift(bytes.subarray(at))

@@ -2,30 +2,30 @@ import { isIPv6 } from 'node:net'
 import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
 import { counted } from '../../foundation/lib/small-tables.ts'
 
-/** Clients that are remembered. One that is forgotten begins again with a full bucket. */
+/** Clients that are remembered. A forgotten one starts again with a full bucket. */
 const mostClients = 4096
 
 interface Bucket {
   tokens: number
-  /** When `tokens` was right, in milliseconds of the clock. */
+  /** When `tokens` was computed, in milliseconds of the clock. */
   at: number
 }
 
-/** A token bucket per client, an address or a user of this host, with one second's worth of requests. */
+/** A token bucket per client (an address or a user of this host), with one second's worth of requests. */
 export class RateLimit {
   readonly requestsPerSecond: number
   readonly #clients = counted(new BoundedMap<string, Bucket>(mostClients))
   readonly #now: () => number
 
-  /** `now`: milliseconds of a clock that never goes back. */
+  /** `now`: milliseconds of a monotonic clock. */
   constructor(requestsPerSecond: number, now: () => number = () => performance.now()) {
     this.requestsPerSecond = requestsPerSecond
     this.#now = now
   }
 
   /**
-   * Counts a request of a client as `clientOf` names it: 0 where it may be answered, else the whole seconds, at least one,
-   * until one may be again.
+   * Counts a request of a client as named by `clientOf`: 0 if it may be answered, else whole seconds (at least one)
+   * until the next may be.
    */
   take(client: string): number {
     const now = this.#now()
@@ -48,7 +48,7 @@ export class RateLimit {
 
 /**
  * The client: a user of this host, because users share its addresses but must not share a limit; if `user` is -1, an
- * address: IPv4 as it is, also within IPv6, and the /64 of IPv6, which is what one client has.
+ * address: IPv4 as it is, also within IPv6, and the /64 of IPv6, the usual allocation of one client.
  */
 export function clientOf(address: string, user = -1): string {
   if (user >= 0) return `user ${user}`

@@ -1,4 +1,4 @@
-// GET /logs: the latest log records, and those of a span.
+// GET /logs: the latest log records, or those of a span.
 
 import type { RecentLog, RecentLogQuery } from '../../foundation/model/recent-log.ts'
 import { type Answer, failure, json } from './answer.ts'
@@ -106,7 +106,7 @@ function queryOf({ parameters, texts }: ApiRequest): RecentLogQuery | Answer {
 
 const isoTime = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/
 
-/** Microseconds since the Unix epoch; undefined for no text, not a number for one that is no time (RFC 3339). */
+/** Microseconds since the Unix epoch; undefined for empty text, NaN for text that is not a time (RFC 3339). */
 function timeUsOf(given: string): number | undefined {
   if (given === '') return undefined
   const [, seconds, fraction = '', zone] = isoTime.exec(given) ?? []
@@ -115,7 +115,7 @@ function timeUsOf(given: string): number | undefined {
 
 const severities = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'] as const
 
-/** As OTLP displays a SeverityNumber: `ERROR`, `ERROR2`. */
+/** The OTLP name of a SeverityNumber: `ERROR`, `ERROR2`. */
 function severityName(severity: number): string {
   const name = severities[Math.floor((severity - 1) / 4)]
   if (name === undefined) return ''

@@ -6,13 +6,13 @@ export type JsonSchema = Readonly<Record<string, unknown>>
 /** A shape whose documents have the type T. */
 export interface Schema<T> {
   readonly json: JsonSchema
-  /** Under which the description lists it; shapes without a name are written out where they are used. */
+  /** Name in the description; shapes without one are inlined. */
   readonly name?: string
   /** Nested shapes, for finding named ones. */
   readonly parts?: readonly Schema<unknown>[]
   /** The key may be absent. */
   readonly absent?: boolean
-  /** Never there: carries the type. */
+  /** Never present: carries the type. */
   readonly type?: T
 }
 
@@ -36,7 +36,7 @@ export function text(description: string, more: JsonSchema = {}): Schema<string>
   return { json: { type: 'string', description, ...more } }
 }
 
-/** A point in time: ISO 8601, UTC; null where it has not come yet. */
+/** A point in time: ISO 8601, UTC; null if it has not come yet. */
 export function time(description: string): Schema<string | null> {
   return { json: { type: ['string', 'null'], format: 'date-time', description } }
 }
@@ -59,7 +59,7 @@ export function oneOf<const V extends string>(description: string, values: reado
   return { json: { type: 'string', enum: values, description } }
 }
 
-/** The same, or null. For shapes that are written out where they are used. */
+/** The same, or null. Only for inlined shapes. */
 export function orNull<T>(schema: Schema<T>): Schema<T | null> {
   return { ...(schema as Schema<T | null>), json: { ...schema.json, type: [schema.json.type, 'null'] } }
 }
@@ -72,7 +72,7 @@ export function either<const S extends readonly Schema<unknown>[]>(
   return { json: { description, oneOf: shapes.map(refer) }, parts: shapes }
 }
 
-/** Always this text. */
+/** A constant text. */
 export function word<const V extends string>(value: V): Schema<V> {
   return { json: { const: value } }
 }
@@ -85,7 +85,7 @@ export function list<T>(description: string, items: Schema<T>): Schema<readonly 
   return { json: { type: 'array', description, items: refer(items) }, parts: [items] }
 }
 
-/** An object whose keys are names of anything. */
+/** An object with arbitrary keys. */
 export function record<T>(description: string, values: Schema<T>): Schema<Readonly<Record<string, T>>> {
   return { json: { type: 'object', description, additionalProperties: refer(values) }, parts: [values] }
 }
@@ -111,12 +111,12 @@ export function named<T>(name: string, schema: Schema<T>): Schema<T> {
   return { ...schema, name }
 }
 
-/** The schema as a part of another: by its name where it has one. */
+/** The schema as a part of another: a reference by name if it has one. */
 export function refer({ name, json }: Schema<unknown>): JsonSchema {
   return name === undefined ? json : { $ref: `#/components/schemas/${name}` }
 }
 
-/** All named shapes in and below some, by name. */
+/** All named shapes reachable from some, by name. */
 export function namedShapes(roots: Iterable<Schema<unknown>>, found = new Map<string, JsonSchema>()) {
   for (const schema of roots) {
     if (schema.name !== undefined) {

@@ -1,5 +1,5 @@
-// The documents of the management API. Fields keep the spelling that they have on the wire; documents may gain fields,
-// and never lose or rename one.
+// The documents of the management API. Fields keep their spelling on the wire; documents may gain fields, and never
+// lose or rename one.
 
 import {
   anything,
@@ -445,7 +445,7 @@ export const flameDocument = named(
   }),
 )
 
-/** A path of the description itself. */
+/** Type of the description itself. */
 export const openapiDocument = anything('An OpenAPI 3.1 description.')
 
 export type HealthDocument = Of<typeof healthDocument>

@@ -1,4 +1,4 @@
-// The document on scraped targets.
+// The document about scrape targets.
 
 import { count, flag, list, named, object, oneOf, record, text, time } from './schema.ts'
 

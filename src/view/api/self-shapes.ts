@@ -1,4 +1,4 @@
-// State of svc itself, in several documents.
+// State of svc itself, used in several documents.
 
 import { runCauses } from '../../foundation/model/run-cause.ts'
 import { amount, count, list, object, oneOf, text } from './schema.ts'

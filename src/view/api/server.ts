@@ -1,4 +1,4 @@
-// The management API's server. Every answer, also to a request that is no HTTP, is a document of the API.
+// The management API's server. Every answer, even to input that is not HTTP, is a document of the API.
 
 import type { AddressInfo } from 'node:net'
 import { type Change, change } from '../../foundation/lib/change.ts'
@@ -31,9 +31,9 @@ export interface ApiOptions {
   readonly log: Logger
   /** The user of the peer of a connection, from the kernel. */
   readonly peerUser: PeerUser
-  /** Left out: one connection is accepted in a turn of the loop. */
+  /** If absent, one connection is accepted per turn of the loop. */
   readonly duplicate?: Duplicate
-  /** Lets browsers in; left out: none. */
+  /** Lets browsers in; if absent, none. */
   readonly browserKey?: BrowserKey | undefined
   readonly limits?: Partial<ApiLimits>
   /** Called for every request that was read and answered. */
@@ -41,18 +41,18 @@ export interface ApiOptions {
 }
 
 export interface ApiStats {
-  /** Answers by status, of requests that could not be read as well. */
+  /** Answers by status, including those to unreadable requests. */
   readonly requests: ReadonlyMap<number, number>
   readonly refused: {
     readonly unauthorized: number
     readonly forbidden: number
     readonly rate_limited: number
-    /** Their connections were closed: too much waited to be read there. */
+    /** Connections closed because too many requests were queued on them. */
     readonly pipelined: number
   }
-  /** Open now. */
+  /** Currently open. */
   readonly connections: number
-  /** Closed because there were too many. */
+  /** Connections closed because there were too many. */
   readonly dropped_connections: number
   readonly failed_handshakes: number
 }
@@ -65,22 +65,22 @@ export interface Api {
   readonly exposed: boolean
   /** Path of the admin socket, '' if there is none. */
   readonly socket: string
-  /** Why there is no admin socket though one is configured. */
+  /** Why the configured admin socket does not exist. */
   readonly socketFault: string | undefined
   stats(): ApiStats
   /**
-   * Prepares to follow other settings. `listen`, `admin_socket` and `tls.enabled` stay as they are. Reads the files of
-   * TLS again; throws, in words, if they or the settings cannot be used.
+   * Prepares other settings. `listen`, `admin_socket` and `tls.enabled` stay as they are. Reads the TLS files again;
+   * throws a readable error if they or the settings cannot be used.
    */
   prepare(settings: ApiSettings): Change
-  /** The agent is ending: followed documents end, and each connection after its next answer. */
+  /** The agent is stopping: followed documents end, and each connection closes after its next answer. */
   finish(): void
   close(): Promise<void>
 }
 
 const subject = 'the management API'
 
-/** Starts to listen. Rejects with a `StartError` if it cannot, or if the settings cannot be secured. */
+/** Starts to listen. Rejects with a `StartError` on failure, or if the settings cannot be secured. */
 export async function startApi(options: ApiOptions): Promise<Api> {
   const { settings, log } = options
   const limits = { ...defaultLimits, ...options.limits }
@@ -127,7 +127,7 @@ export async function startApi(options: ApiOptions): Promise<Api> {
         const otherClients = renewed.ca !== material?.ca
         material = renewed
         main.setTls(renewed)
-        // Clients admitted by the old authorities, or without any, have to present a certificate again.
+        // Clients admitted by the old authorities, or without any, must present a certificate again.
         if (otherClients) main.connections.leave()
       })
     },
@@ -160,7 +160,7 @@ function dispatcherOf(
   return new Dispatcher({ ...common, urlBytes, bodyBytes })
 }
 
-/** Without `remove` there is none. */
+/** Without `remove` there is no socket. */
 async function openAdminSocket(
   { server }: Listener,
   path: string,

@@ -1,12 +1,12 @@
 import type { Schema } from './schema.ts'
 
-/** A document about a subsystem; `Own` is what it is read from. */
+/** A document about a subsystem; `Own` is its source. */
 export interface StatusPage<Own = unknown> {
   readonly path: string
   readonly id: string
   readonly summary: string
   readonly schema: Schema<unknown>
-  /** Left out: for all who may read the status. */
+  /** If absent, available to all who may read the status. */
   readonly access?: 'private'
   readonly costly?: true
   read(own: Own): unknown

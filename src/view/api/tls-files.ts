@@ -10,7 +10,7 @@ export interface TlsSettings {
   readonly enabled: boolean
   readonly cert_file: string
   readonly key_file: string
-  /** '': clients show no certificate. */
+  /** '': no client certificates. */
   readonly client_ca_file: string
 }
 
@@ -19,15 +19,15 @@ export interface TlsMaterial extends SecureContextOptions {
   readonly cert: string
   readonly key: string
   readonly ca: string | undefined
-  /** Without it clients show no certificate. */
+  /** If absent, no client certificates are requested. */
   readonly clients?: ClientCertificates
 }
 
 /** Requirements for clients. */
 export interface ClientCertificates {
-  /** A handshake without a certificate of `ca` fails. */
+  /** Handshakes without a certificate of `ca` fail. */
   readonly verified: boolean
-  /** Whether a client may stay, after its handshake. */
+  /** Whether a client may stay after its handshake. */
   admits(socket: TLSSocket): boolean
 }
 
@@ -35,8 +35,8 @@ export interface ClientCertificates {
 const verifiedClients: ClientCertificates = { verified: true, admits: ({ authorized }) => authorized }
 
 /**
- * Reads the files of the settings at `where`, as messages name it. Throws a `StartError` where they cannot serve:
- * unreadable, no PEM, expired, or a key that is another's.
+ * Reads the files of the settings at `where`, as named in messages. Throws a `StartError` if they cannot be used:
+ * unreadable, not PEM, expired, or a key that does not match.
  */
 export function readTlsFiles(settings: TlsSettings, where: string, now: number = Date.now()): TlsMaterial {
   const faultOf =

@@ -1,14 +1,14 @@
 // Answers take turns, so that a client with many requests does not block the loop.
 
-/** Requests of one client that wait, and of all: each takes some kilobytes. */
+/** Waiting requests of one client, and of all: each takes some kilobytes. */
 const mostOfOne = 1_024
 const most = 8_192
-/** So long answers wait at most for connections to be accepted, of which the runtime accepts one in a turn of the loop. */
+/** Longest wait of answers for connections to be accepted: the runtime accepts one per turn of the loop. */
 const mostHeldMs = 50
 
 /**
  * Each turn of the event loop makes one answer, alternating between the waiting clients: connections are accepted and
- * probes answered between any two, however many requests one client sends.
+ * probes answered in between, however many requests one client sends.
  */
 export class Turns {
   /** By client, in the order of their turns. */
@@ -16,15 +16,12 @@ export class Turns {
   #size = 0
   /** An answer was made in this turn. */
   #taken = false
-  /** A connection was accepted in this turn: another one, for a probe, may be next in line. */
+  /** A connection was accepted in this turn: the next in the queue may be a probe. */
   #accepted = false
-  /** When answers were first held for that; 0: they are not. Milliseconds of `performance.now()`. */
+  /** Since when answers are held for that, in milliseconds of `performance.now()`; 0: not held. */
   #heldMs = 0
 
-  /**
-   * Makes an answer now, or in its turn; undefined if too many wait. `client`: the client, only called if there is a
-   * queue.
-   */
+  /** Makes an answer now, or in its turn; undefined if too many wait. `client` is only called if there is a queue. */
   make<T>(client: () => string, work: () => T | Promise<T>): T | Promise<T> | undefined {
     if (!this.#taken) {
       this.#take()
@@ -46,7 +43,7 @@ export class Turns {
     })
   }
 
-  /** A connection was accepted: those behind it come first, for a limited time. */
+  /** A connection was accepted: those queued behind it go first, for a limited time. */
   accepted(): void {
     this.#accepted = true
     if (!this.#taken) this.#take()

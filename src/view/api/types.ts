@@ -31,7 +31,7 @@ export type { UiSource } from './ui/source.ts'
 
 export interface Health {
   readonly healthy: boolean
-  /** What is stuck, in words; only if `healthy` is false. */
+  /** What is stuck; only if `healthy` is false. */
   readonly reason?: string
 }
 
@@ -59,7 +59,7 @@ export type ReloadCause = 'signal' | 'file' | 'request'
 /** Result of a reload of the configuration. `message` is one sentence. */
 export type ReloadResult =
   | {
-      /** Both are a success; nothing was done where nothing had changed. */
+      /** Both are a success; `unchanged`: nothing to do. */
       readonly kind: 'applied' | 'unchanged'
       readonly message: string
       /** In effect now. */
@@ -69,20 +69,20 @@ export type ReloadResult =
       readonly hash: string
     }
   | { readonly kind: 'invalid'; readonly message: string; readonly problems: readonly Problem[] }
-  /** `part` could not take the new configuration. */
+  /** `part` could not apply the new configuration. */
   | { readonly kind: 'failed'; readonly message: string; readonly part: string }
-  /** `key` switches it off; '' while the agent ends. */
+  /** Reloading is off: `key` controls it; '' while the agent stops. */
   | { readonly kind: 'off'; readonly message: string; readonly key: string }
 
-/** How people open the page. */
+/** How users open the page. */
 export interface Browsers {
   readonly key: BrowserKey
   readonly tls: boolean
-  /** Of the page, with the key. It goes to a person, and never into a log. */
+  /** Link to the page, with the key. For users only: never log it. */
   link(): string
 }
 
-/** The API's view of the running agent. All but the last group answer at once, from memory. */
+/** The API's view of the running agent. All but the last group answer immediately, from memory. */
 export interface AgentView {
   health(): Health
   readiness(): ReadinessChecks
@@ -91,44 +91,44 @@ export interface AgentView {
   status(): StatusDocument
   ebpf(): EbpfDocument
   exporting(): ExportDocument
-  /** Of single subsystems. */
+  /** Pages of single subsystems. */
   readonly pages: readonly StatusPage<void>[]
-  /** The newest first; none where logs are not collected. */
+  /** Newest first; empty if logs are not collected. */
   recentLogs(query: RecentLogQuery): readonly RecentLog[]
-  /** The process with a number, or the processes on a port; 0 if not requested. */
+  /** The process with a PID, or the processes on a port; 0 if not requested. */
   processes(pid: number, port: number): Promise<ProcessesDocument>
   pipeline(): PipelineDocument
   /** The whole effective configuration, secrets redacted. */
   config(): unknown
   vars(): VarsDocument
-  /** Recent log records, one JSON object a line. */
+  /** Recent log records, one JSON object per line. */
   logs(): string
   readonly registry: Registry
   /** Data of the page and the commands; undefined: `self_telemetry.ui.enabled` is false. */
   readonly ui: UiSource | undefined
   /** Undefined where there is no page. */
   readonly browsers: Browsers | undefined
-  /** Where the files of the page lie; '' where they were not built. */
+  /** Directory of the page's files; '' if they were not built. */
   readonly pageDirectory: string
   readonly profiles: readonly ProfileKind[]
 
   reload(): Promise<ReloadResult>
   /** Exports the queued data, at most as long as a shutdown. */
   flush(): Promise<Omit<FlushDocument, 'status'>>
-  /** A text says why it cannot be now: another one is being taken. Rejects where the signal aborted it. */
+  /** A text is the reason for a refusal: another profile is being taken. Rejects if the signal aborts it. */
   profile(kind: string, seconds: number, debug: number, signal: AbortSignal): Promise<ProfileFile | string>
 
-  /** Records processes of the host. Rejects where the signal aborted it. */
+  /** Records processes of the host. Rejects if the signal aborts it. */
   takeProfile(request: ProfileRequest): Promise<TakenProfile | ProfileRefusal>
-  /** A recording, in a format. */
+  /** A recording, converted to a format. */
   profileFile(taken: TakenProfile, request: ProfileRequest, format: ProfileFormat): Promise<ProfileFile>
 }
 
-/** One subsystem at start, as a person at a terminal reads it. */
+/** The line of one subsystem at start, for a terminal. */
 export interface BannerLine {
   readonly state: 'ok' | 'limited' | 'off' | 'none' | 'failed'
   readonly name: string
-  /** Summary, or the reason why it does not work. */
+  /** Summary, or the reason of the failure. */
   readonly detail: string
   /** How to fix it. */
   readonly hint?: string
@@ -140,14 +140,14 @@ export interface RunningAgent {
   banner(): readonly BannerLine[]
   /** URLs of the management API and their content; none if it is off. */
   links(): readonly { readonly what: string; readonly url: string }[]
-  /** A link that opens the page, for a terminal alone; undefined where there is no page. */
+  /** A link that opens the page, for terminals only; undefined without a page. */
   pageLink(): string | undefined
   /** Applies a changed configuration; `cause` is the trigger. */
   reload(cause: ReloadCause): Promise<ReloadResult>
-  /** Notes for the next run why this one ends. The first word counts. */
+  /** Records for the next run why this one ends. The first call counts. */
   ended(cause: RunCause, detail?: string): void
-  /** Longest time for `stop`, of the configuration that runs. */
+  /** Longest duration of `stop`, from the running configuration. */
   readonly shutdownTimeoutMs: number
-  /** Drains and ends everything within the configured shutdown timeout. Calling it again waits for the first call. */
+  /** Drains and stops everything within the configured shutdown timeout. Later calls wait for the first. */
   stop(): Promise<void>
 }

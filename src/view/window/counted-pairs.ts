@@ -1,22 +1,22 @@
-/** Bytes of an entry: two numbers, its count, and a half more slots than entries. */
+/** Bytes per entry: two numbers, a count, and one and a half slots. */
 export const pairBytes = 18
 
 /**
- * Pairs of numbers below 2^32, each with a number of its own, the lowest that is free, and a count of who refers to it.
- * Room for all of them is taken at once; the system gives memory as it is used.
+ * Pairs of numbers below 2^32, each with the lowest free number and a reference count. All memory is reserved at once;
+ * the system commits it as it is used.
  */
 export class CountedPairs {
-  /** By number. */
+  /** By pair number. */
   readonly first: Uint32Array
   readonly second: Uint32Array
   readonly count: Uint32Array
   readonly capacity: number
-  /** Number plus one; 0 where free. Linear probing. */
+  /** Pair number plus one; 0 if free. Linear probing. */
   readonly #slots: Uint32Array
   #size = 0
-  /** Numbers that were ever given, all of them below this. */
+  /** All numbers ever assigned are below this. */
   #end = 0
-  /** Number plus one of the first one that was given back; it has the next one in `first`. */
+  /** First released number, plus one; the next one of the list is in `first`. */
   #free = 0
 
   constructor(capacity: number) {
@@ -31,7 +31,7 @@ export class CountedPairs {
     return this.#size
   }
 
-  /** Beyond all numbers that are in use. */
+  /** Above all numbers in use. */
   get end(): number {
     return this.#end
   }
@@ -40,12 +40,12 @@ export class CountedPairs {
     return this.#size * pairBytes
   }
 
-  /** How many more there is room for. */
+  /** Free entries. */
   get room(): number {
     return this.capacity - this.#size
   }
 
-  /** -1: there is none. */
+  /** -1: not found. */
   find(first: number, second: number): number {
     const slots = this.#slots
     for (let slot = this.#home(first, second); ; ) {
@@ -55,7 +55,7 @@ export class CountedPairs {
     }
   }
 
-  /** Adds a pair that is not there, for which there must be room; nobody refers to it yet. */
+  /** Adds a missing pair, with no references yet; there must be room. */
   add(first: number, second: number): number {
     const number = this.#free > 0 ? this.#free - 1 : this.#end++
     if (this.#free > 0) this.#free = this.first[number]!
@@ -74,7 +74,7 @@ export class CountedPairs {
     const slots = this.#slots
     let hole = this.#home(this.first[number]!, this.second[number]!)
     while (slots[hole] !== number + 1) if (++hole === slots.length) hole = 0
-    // Whoever stands behind moves up, unless it would stand before where it is looked for first.
+    // Later entries of the probe sequence move up, unless that puts one before its first slot.
     for (let slot = hole; ; ) {
       if (++slot === slots.length) slot = 0
       const other = slots[slot]! - 1

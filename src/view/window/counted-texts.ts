@@ -1,8 +1,8 @@
-/** What a text takes beside its characters: its object, its place in a list and in a map. */
+/** Bytes of a text besides its characters: its object, and its entries in a list and a map. */
 const textBytes = 96
 const wide = /[^\0-\xff]/
 
-/** Texts, each with a number of its own and a count of who refers to it. */
+/** Texts, each with a number and a reference count. */
 export class CountedTexts {
   readonly maxBytes: number
   readonly count: Uint32Array
@@ -21,12 +21,12 @@ export class CountedTexts {
     return this.#bytes
   }
 
-  /** Beyond all numbers that are in use. */
+  /** Above all numbers in use. */
   get end(): number {
     return this.#texts.length
   }
 
-  /** -1: there is none. */
+  /** -1: not found. */
   find(text: string): number {
     return this.#numbers.get(text) ?? -1
   }
@@ -35,12 +35,12 @@ export class CountedTexts {
     return this.#texts[number]!
   }
 
-  /** What one takes, at most. */
+  /** Maximum bytes of a text. */
   static bytesOf(text: string): number {
     return textBytes + (wide.test(text) ? 2 : 1) * text.length
   }
 
-  /** Adds one that is not there, of so many bytes, for which there must be room; nobody refers to it yet. */
+  /** Adds a missing text of `bytes` bytes, with no references yet; there must be room. */
   add(text: string, bytes: number): number {
     const number = this.#free.pop() ?? this.#texts.length
     this.#texts[number] = text

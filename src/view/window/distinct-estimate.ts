@@ -1,8 +1,8 @@
 const bits = 16_384
 
 /**
- * How many different things there were, about: by linear counting (Whang, Vander-Zanden and Taylor, 1990) in 2 KiB.
- * Within a few in a hundred up to some 50,000; more than about 150,000 look like these.
+ * Approximate number of distinct items: linear counting (Whang, Vander-Zanden and Taylor, 1990) in 2 KiB. Within a few
+ * percent up to some 50,000; saturates at about 150,000.
  */
 export class DistinctEstimate {
   readonly bytes = bits / 8
@@ -13,7 +13,7 @@ export class DistinctEstimate {
     return Math.round(bits * Math.log(bits / Math.max(1, this.#zeros)))
   }
 
-  /** Adds what two texts and a number name. */
+  /** Adds the item identified by two texts and a number. */
   add(one: string, other: string, number: number): void {
     let hash = mixed(mixed(Math.imul(0x811c9dc5 ^ number, 0x01000193), one) ^ 0x9e3779b9, other)
     hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)

@@ -1,9 +1,10 @@
-// Durations by size: buckets whose bounds are powers of the square root of 2, from 16 µs to 137 s. The last has no bound.
+// Histogram of durations: the bounds of its buckets are powers of the square root of 2, from 16 µs to 137 s. The last
+// bucket is unbounded.
 
-/** How many. */
+/** Number of buckets. */
 export const durationBuckets = 48
 
-/** Upper bounds in nanoseconds, which belong to their bucket. */
+/** Inclusive upper bounds in nanoseconds. */
 export const boundsNs = Float64Array.from({ length: durationBuckets - 1 }, (_, i) => 2 ** (14 + i / 2))
 
 /** The bucket of a duration in nanoseconds. */
@@ -16,8 +17,8 @@ export function bucketOf(ns: number): number {
 }
 
 /**
- * The duration in milliseconds that a part (0 to 1) of those counted in `counts`, from `at` on, did not exceed; null
- * where there are none. Within a bucket they are taken to be spread evenly by their logarithm.
+ * Percentile in milliseconds (`part`: 0 to 1) of the durations in `counts`, from index `at`; null if there are none.
+ * Assumes that the logarithms in a bucket are spread evenly.
  */
 export function percentileMs(counts: ArrayLike<number>, part: number, at = 0): number | null {
   let total = 0
@@ -26,7 +27,7 @@ export function percentileMs(counts: ArrayLike<number>, part: number, at = 0): n
   const rank = part * total
   let below = 0
   let i = 0
-  // Rounding must not lead behind the last bucket that holds any.
+  // Rounding must not lead past the last bucket that is not empty.
   for (let next = 0; i < durationBuckets - 1; i++) {
     next = below + counts[at + i]!
     if (next >= rank && next > 0) break

@@ -1,38 +1,38 @@
-// Who there is, and who asks whom.
+// Services, addresses and the requests between them.
 
 import type { RequestEdge } from '../../foundation/model/request-edge.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 
 /**
- * Someone who asks or is asked: a service of this host, however many processes it has, or an address elsewhere. Those
- * for which there was no room are one, whose name is empty.
+ * A caller or callee: a service of this host, with all its processes, or an address elsewhere. One node with an empty
+ * name stands for all those without room.
  */
 export class EdgeNode {
   /** `service.name`, or an address. */
   readonly name: string
-  /** `service.namespace`, or of its pod. */
+  /** `service.namespace`, or the namespace of the pod. */
   readonly namespace: string
-  /** Of an address that is asked: where, and what is spoken there. */
+  /** Of an address that is called: port and protocol. */
   readonly port: number
   readonly protocol: string
-  /** Of its process that appeared last; undefined: an address. */
+  /** Of the service's most recent process; undefined for an address. */
   resource: Resource | undefined = undefined
   /** Own addresses at which it was seen, without loopback. */
   readonly addresses: string[] = []
-  /** Whom it asks. */
+  /** First edge to a callee. */
   first: Edge | undefined = undefined
-  /** Those that ask, and are asked. */
+  /** Edges from and to this node. */
   edges = 0
-  /** Addresses that ask it, and that it asks. */
+  /** Addresses that call it, and that it calls. */
   callers = 0
   callees = 0
-  /** It is no longer one of them. */
+  /** Removed from the graph. */
   gone = false
-  /** Where it was seen last. */
+  /** Most recent own address. */
   address = ''
-  /** The next one of the same address. */
+  /** Next node of the same address. */
   next: EdgeNode | undefined = undefined
-  /** What it takes. */
+  /** Memory used. */
   bytes: number
 
   constructor(name: string, namespace: string, port: number, protocol: string) {
@@ -43,7 +43,7 @@ export class EdgeNode {
     this.bytes = nodeBytes + 2 * (name.length + namespace.length)
   }
 
-  /** It was seen at an address of its own. */
+  /** Notes an own address. */
   at(address: string): void {
     this.address = address
     const { addresses } = this
@@ -52,23 +52,23 @@ export class EdgeNode {
   }
 }
 
-/** Requests of one to another in one protocol. */
+/** Requests from one node to another in one protocol. */
 export class Edge {
   readonly number: number
   readonly from: EdgeNode
   readonly to: EdgeNode
-  /** As `RequestEdge` has it. */
+  /** As in `RequestEdge`. */
   readonly protocol: string
-  /** When the first one ended, in milliseconds since the Unix epoch. */
+  /** End of the first request, in milliseconds since the Unix epoch. */
   firstMs: number
-  /** All of them asked for health or metrics. */
+  /** All requests so far were health checks or scrapes. */
   probe = true
-  /** Where the newest are counted. */
+  /** Slot and record that count the newest requests. */
   slot = -1
   record = -1
-  /** How many records there are of it. */
+  /** Number of its records. */
   records = 0
-  /** The next one of the same `from`. */
+  /** Next edge of the same `from`. */
   next: Edge | undefined = undefined
 
   constructor(number: number, from: EdgeNode, to: EdgeNode, protocol: string, firstMs: number) {
@@ -80,29 +80,29 @@ export class Edge {
   }
 }
 
-/** Measured on Node 24, and rounded up. */
+/** Measured on Node 24, rounded up. */
 const nodeBytes = 420
 const edgeBytes = 220
-/** A resource without its attributes, and one of them without its text. */
+/** A resource without its attributes, and an attribute without its text. */
 const resourceBytes = 200
 const attributeBytes = 40
 const mostAddresses = 4
-/** Memory that services may fill, and addresses; the rest is for those that have no room of their own. */
+/** Share of the memory for services, and for addresses; the rest is for the nodes of those without room. */
 const servicePart = 0.8
 const foreignPart = 0.6
-/** Addresses that are told apart, of those that ask a service, and of those that it asks. */
+/** Maximum number of distinct addresses that call a service, and that it calls. */
 export const mostForeign = 96
 
-/** Nodes and edges, in a bounded number of bytes. Finding one that is known allocates nothing. */
+/** Nodes and edges in bounded memory. Finding an existing edge allocates nothing. */
 export class EdgeGraph {
-  /** By number; undefined: free. */
+  /** By number; undefined if free. */
   readonly edges: (Edge | undefined)[] = []
   bytes = 0
   readonly #maxBytes: number
   readonly #serviceBytes: number
   readonly #foreignBytes: number
   readonly #unused: number[] = []
-  /** For as long as a resource lives: what it takes ends with it, and is not counted. */
+  /** Weak: an entry lives as long as its resource, so its memory is not counted. */
   readonly #ofResource = new WeakMap<Resource, EdgeNode>()
   readonly #services = new Map<string, EdgeNode>()
   readonly #addresses = new Map<string, EdgeNode>()
@@ -113,12 +113,12 @@ export class EdgeGraph {
     this.#foreignBytes = maxBytes * foreignPart
   }
 
-  /** More is taken than there should be in the long run. */
+  /** Above the share of memory that leaves room for new addresses. */
   get crowded(): boolean {
     return this.bytes > this.#maxBytes * (foreignPart - 0.1)
   }
 
-  /** The edge of a request; undefined: there is none yet. */
+  /** The edge of a request; undefined if there is none. */
   find({ client, server, serverPort, protocol }: RequestEdge): Edge | undefined {
     const from = typeof client === 'string' ? this.#address(client, 0, '') : this.#serviceOf(client)
     if (from === undefined) return undefined
@@ -127,7 +127,7 @@ export class EdgeGraph {
     return to === undefined ? undefined : between(from, to, protocol)
   }
 
-  /** The same, which is made where there is none; undefined: there is no room. `nowMs` since the Unix epoch. */
+  /** Finds or creates the edge of a request; undefined if there is no room. `nowMs`: since the Unix epoch. */
   make({ client, server, serverPort, protocol }: RequestEdge, nowMs: number): Edge | undefined {
     const own = typeof client === 'string' ? server : client
     if (typeof own === 'string') return undefined
@@ -149,7 +149,7 @@ export class EdgeGraph {
     return edge
   }
 
-  /** The edge of those for which there is no room, of one side of this host to or from addresses elsewhere. */
+  /** The shared edge of requests without room for their own, between a service of this host and addresses elsewhere. */
   others(isCaller: boolean, own: Resource, protocol: string, nowMs: number): Edge | undefined {
     const home = this.#service(own, this.#maxBytes)
     if (home === undefined) return undefined
@@ -158,7 +158,10 @@ export class EdgeGraph {
     return edge
   }
 
-  /** That into which an edge with an address elsewhere may be folded; undefined: it has none, or there is no room. */
+  /**
+   * The shared edge that an edge with an address elsewhere can be folded into; undefined if no side is an address, or
+   * there is no room.
+   */
   othersOf({ from, to, protocol }: Edge, nowMs: number): Edge | undefined {
     if (from.resource !== undefined && to.resource !== undefined) return undefined
     const isCaller = from.resource === undefined
@@ -259,7 +262,7 @@ export class EdgeGraph {
       this.bytes += node.bytes
     }
     const grown = taken - (node.resource === undefined ? 0 : sizeOf(node.resource))
-    // The newest one, where there is room for it.
+    // The newest resource, if there is room.
     if (this.bytes + grown <= mostBytes) {
       node.resource = resource
       node.bytes += grown
@@ -289,13 +292,13 @@ export class EdgeGraph {
   }
 }
 
-/** `service.name`, and `service.namespace` or that of its pod, which may be empty. */
+/** `service.name`, and `service.namespace` or the namespace of the pod, which may be empty. */
 export function identityOf({ attributes }: Resource): [name: string, namespace: string] {
   const namespace = attributes.get('service.namespace') ?? attributes.get('k8s.namespace.name') ?? ''
   return [String(attributes.get('service.name') ?? 'unknown'), String(namespace)]
 }
 
-/** About what it takes in memory. */
+/** Approximate memory of a resource. */
 function sizeOf({ attributes }: Resource): number {
   let bytes = resourceBytes + attributeBytes * attributes.size
   for (let i = 0; i < attributes.size; i++) {
@@ -306,7 +309,7 @@ function sizeOf({ attributes }: Resource): number {
   return bytes
 }
 
-/** One that was just found is found soon again: it comes to the front. */
+/** Moves a found edge to the front: it is likely to be searched again soon. */
 function between(from: EdgeNode, to: EdgeNode, protocol: string): Edge | undefined {
   let before: Edge | undefined
   for (let edge = from.first; edge !== undefined; edge = edge.next) {

@@ -6,59 +6,59 @@ import { type Edge, EdgeGraph, type EdgeNode, mostForeign } from './edge-graph.t
 import { SlotRecords } from './slot-records.ts'
 
 export interface EdgeWindowOptions {
-  /** Memory that is taken at most; less than 48 KiB is taken for this. */
+  /** Maximum memory; at least 48 KiB is used. */
   readonly maxBytes: number
-  /** How far it looks back at most. */
+  /** Longest time to look back. */
   readonly windowMs: number
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number
 }
 
-/** What came of an edge in the time that was asked for. */
+/** Totals of an edge in the requested time. */
 export interface EdgeSum {
   readonly edge: Edge
   count: number
   failed: number
-  /** How long it could be seen: its numbers by these are rates. */
+  /** Time in which it was observable: the divisor for rates. */
   readonly seconds: number
-  /** Durations, as `percentileMs` takes them. */
+  /** Histogram, as for `percentileMs`. */
   readonly durations: Float64Array
 }
 
-/** A slot of time, of all groups. Reused for the next one. */
+/** A slot of time, for all groups. The object is reused for the next slot. */
 export interface EdgeColumn {
-  /** When it begins, in milliseconds since the Unix epoch. */
+  /** Start in milliseconds since the Unix epoch. */
   fromMs: number
-  /** Time of it that has passed. */
+  /** Elapsed part of it. */
   lengthMs: number
   /** By group. */
   readonly counts: Float64Array
   readonly failed: Float64Array
-  /** `durationBuckets` of each group. */
+  /** `durationBuckets` per group. */
   readonly durations: Float64Array
 }
 
-/** Time of a slot. */
+/** Duration of a slot. */
 export const slotMs = 10_000
-/** An edge that was idle for so many slots may have to make room. */
+/** Idle slots after which an edge may be folded. */
 const idleSlots = 6
-/** Part of the memory for who there is; the rest is for what they did. */
+/** Share of the memory for the graph; the rest is for counts. */
 const graphPart = 0.35
 const leastBytes = 48 * 1024
-/** With less memory for each slot there are fewer of them. */
+/** Least memory per slot: below it there are fewer slots. */
 const bytesForSlot = 64
 
 /**
- * Who asked whom, how often, with what success and how long it took, over the last minutes. Counts are exact for as long
- * as they are kept. Where many addresses ask one service, or are asked by it, the rest of them is one; where memory ends,
- * the oldest slots go first.
+ * Callers and callees of the last minutes: number, errors and durations of their requests. Counts are exact for as long
+ * as they are kept. If many addresses call one service, or are called by it, the rest shares one edge; if memory runs
+ * out, the oldest slots go first.
  */
 export class EdgeWindow {
   /** Requests that could not be counted at all. */
   lost = 0
   readonly windowMs: number
   readonly #now: () => number
-  /** When it began, in milliseconds since the Unix epoch. */
+  /** Milliseconds since the Unix epoch. */
   #startedMs: number
   readonly #graph: EdgeGraph
   readonly #records: SlotRecords
@@ -83,30 +83,30 @@ export class EdgeWindow {
     })
   }
 
-  /** Memory that is taken now. */
+  /** Memory in use. */
   get bytes(): number {
     return this.#graph.bytes + this.#records.bytes + this.#leftOut.bytes
   }
 
-  /** Edges for which there was no room of their own in the window, about. */
+  /** Approximate number of edges of the window without room of their own. */
   get leftOut(): number {
     this.#turn(this.#now())
     return this.#leftOut.count
   }
 
-  /** The slot of now; grows by one every `slotMs`. */
+  /** The current slot; increases by one every `slotMs`. */
   get slot(): number {
     this.#turn(this.#now())
     return this.#records.newest
   }
 
-  /** Those of which anything is kept. */
+  /** Edges with any data. */
   edges(): Edge[] {
     this.#turn(this.#now())
     return this.#graph.edges.filter(edge => edge !== undefined)
   }
 
-  /** Counts a request. The time that its server took counts where that was seen. */
+  /** Counts a request, with the server's time if it was observed, else the client's. */
   add(request: RequestEdge): void {
     const nowMs = this.#now()
     this.#turn(nowMs)
@@ -123,7 +123,7 @@ export class EdgeWindow {
     const bucket = ns >= 0 ? bucketOf(ns) : -1
     const records = this.#records
     if (edge.slot === records.newest && records.count(edge.record, failed, bucket)) return
-    // As long as this counts, it is not let go of.
+    // This count keeps the edge from being evicted below.
     edge.records++
     edge.record = records.open(edge.number)
     if (edge.record >= 0) {
@@ -137,7 +137,7 @@ export class EdgeWindow {
     this.lost++
   }
 
-  /** What came of each edge in about the last `seconds`, for as long as the window and its memory go back. */
+  /** Totals of each edge in about the last `seconds`, as far as the window and its memory go back. */
   sums(seconds: number): EdgeSum[] {
     const nowMs = this.#now()
     this.#turn(nowMs)
@@ -163,10 +163,10 @@ export class EdgeWindow {
   }
 
   /**
-   * Tells the window slot by slot, the oldest first, of which the last one still goes on. `groups` edges are put together
-   * by what `groupOf` says; below 0: not asked for.
+   * Calls `visit` for each slot of the window, oldest first; the last one is still open. `groupOf` assigns each edge to
+   * one of `groups` groups; a negative one excludes it.
    */
-  history(groups: number, groupOf: (edge: Edge) => number, tell: (column: EdgeColumn) => void): void {
+  history(groups: number, groupOf: (edge: Edge) => number, visit: (column: EdgeColumn) => void): void {
     const nowMs = this.#now()
     this.#turn(nowMs)
     const { newest, oldest } = this.#records
@@ -193,7 +193,7 @@ export class EdgeWindow {
         const base = group * durationBuckets
         for (let i = 0; i < durationBuckets; i++) column.durations[base + i]! += buckets[at + i]!
       })
-      tell(column)
+      visit(column)
     }
   }
 
@@ -208,11 +208,11 @@ export class EdgeWindow {
     return typeof server === 'string' ? this.#graph.others(false, client, protocol, nowMs) : undefined
   }
 
-  /** The clock may be set back a little: then the slot goes on for longer. */
+  /** If the clock is set back a little, the slot lasts longer. */
   #turn(nowMs: number): void {
     const records = this.#records
     const slot = Math.floor(nowMs / slotMs)
-    // A beginning that is still to come would make the time that has passed nothing, and each rate far too high.
+    // A start in the future would make the elapsed time zero, and every rate far too high.
     if (nowMs < this.#startedMs) this.#startedMs = nowMs
     if (slot === records.newest || slot === records.newest - 1) return
     records.turnTo(slot)
@@ -223,7 +223,7 @@ export class EdgeWindow {
     if (this.#foldable) this.#fold(nowMs)
   }
 
-  /** Makes room for those that ask now: addresses that have been idle become one, where they are too many. */
+  /** Makes room for new callers: folds idle addresses into the shared edge where there are too many. */
   #fold(nowMs: number): void {
     this.#foldable = false
     const graph = this.#graph
@@ -250,17 +250,17 @@ export class EdgeWindow {
   }
 }
 
-/** A service was seen at an address; empty: it was not. */
+/** Notes the address of a service; empty: unknown. */
 function seenAt(node: EdgeNode, address: string): void {
   if (address !== '' && address !== node.address && node.resource !== undefined) node.at(address)
 }
 
-/** It stands for those for which there was no room. */
+/** Whether it is a shared edge of addresses without room. */
 function isOthers({ from, to }: Edge): boolean {
   return isRest(from) || isRest(to)
 }
 
-/** Addresses for which there was no room. */
+/** The node of addresses without room. */
 export function isRest({ name, resource }: EdgeNode): boolean {
   return name === '' && resource === undefined
 }

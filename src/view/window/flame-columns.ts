@@ -1,9 +1,6 @@
 import { noText, noType, rootNode, type StackTrie, typeEnd } from './stack-trie.ts'
 
-/**
- * A tree in columns: node 0 is the root, parents stand before their children, children of one parent with the largest
- * first.
- */
+/** A tree in columns: node 0 is the root, parents precede their children, siblings are sorted largest first. */
 export interface FlameColumns {
   total: number
   base_total: number
@@ -12,49 +9,49 @@ export interface FlameColumns {
   types: string[]
   /** -1: none. */
   parent: number[]
-  /** Into `names`, `files` and `types`. */
+  /** Indexes into `names`, `files` and `types`. */
   name: number[]
   file: number[]
   type: number[]
   self: number[]
   sum: number[]
-  /** `sum` in what it is compared with; empty without that. */
+  /** `sum` in the profile to compare with; empty without one. */
   base: number[]
-  /** Sum of what was left out. */
+  /** Total value of the omitted nodes. */
   cut: number
-  /** The largest first. */
+  /** Largest first. */
   missing: { reason: string; value: number }[]
 }
 
 export interface FlameValues {
-  /** By node of the trie. */
+  /** By trie node. */
   readonly self: Float64Array
   readonly base: Float64Array | undefined
-  /** The node that is to be the root; all values are at or below it. */
+  /** Node to use as root; all values are at or below it. */
   readonly root: number
   readonly rootName: string
-  /** Nodes at most. */
+  /** Maximum number of nodes. */
   readonly limit: number
 }
 
 const mostReasons = 20
 /** Sign, exponent and four bits of the fraction. */
 const leadingBits = 16
-/** Frames above a frame that are asked whether they lack a name for the same reason. */
+/** Ancestors to check for the same reason of a missing name. */
 const mostAsked = 32
 
-/** The tree of the nodes that have values. Takes time by the size of the trie, and by nothing else. */
+/** The tree of the nodes with values. Its cost depends only on the size of the trie. */
 export function flameColumns(trie: StackTrie, values: FlameValues): FlameColumns {
   const tree = new ValuedTree(trie, values)
   const keeps = tree.largest(Math.max(1, values.limit))
   return tree.columns(keeps, values.rootName)
 }
 
-/** The nodes that have values, and all above them. Parents have lower numbers than their children. */
+/** The nodes with values and their ancestors. Parents have lower numbers than their children. */
 class ValuedTree {
   readonly #trie: StackTrie
   readonly #hasBase: boolean
-  /** By number here: the number in the trie. */
+  /** By number in this tree: the number in the trie. */
   readonly #nodes: Uint32Array
   readonly #parent: Int32Array
   readonly #self: Float64Array
@@ -86,7 +83,7 @@ class ValuedTree {
     }
   }
 
-  /** Which nodes are among the largest, so that the parent of each is, too. Undefined: all are. */
+  /** Marks the largest nodes, always with their parents. Undefined: all of them. */
   largest(limit: number): Uint8Array | undefined {
     const size = this.#size
     if (size <= limit) return undefined
@@ -146,7 +143,7 @@ class ValuedTree {
     return columns
   }
 
-  /** A number for a node that has none. */
+  /** Assigns a number to a node that has none. */
   #place(node: number, places: Int32Array): number {
     const at = this.#size++
     places[node] = at
@@ -154,7 +151,7 @@ class ValuedTree {
     return at
   }
 
-  /** Numbers for a node and those above it that have none, the uppermost first. */
+  /** Assigns numbers to a node and its ancestors without one, the uppermost first. */
   #placeAll(node: number, places: Int32Array): void {
     const { parents } = this.#trie
     const from = this.#size
@@ -167,7 +164,7 @@ class ValuedTree {
     }
   }
 
-  /** No node weighs more than its parent. */
+  /** Weights, none larger than that of the parent. */
   #weights(): Float64Array {
     if (!this.#hasBase) return this.#sum
     return this.#sum.map((sum, at) => sum + this.#base[at]!)
@@ -212,11 +209,11 @@ class ValuedTree {
   readonly #bySize = (a: number, b: number): number =>
     this.#sum[b]! - this.#sum[a]! || (this.#hasBase ? this.#base[b]! - this.#base[a]! : 0) || a - b
 
-  /** How much of the total has frames without names, by the reason. A stack counts once to each. */
+  /** Share of the total with unnamed frames, by reason. A stack counts once for each reason. */
   #missing(): FlameColumns['missing'] {
     const trie = this.#trie
     const names = new ReasonNames(trie)
-    /** The nearest node that is unnamed, itself included; -1: none. */
+    /** The nearest unnamed node, itself included; -1: none. */
     const nearest = new Int32Array(this.#size).fill(-1)
     const sums = new Map<number, number>()
     for (let at = 1; at < this.#size; at++) {
@@ -245,10 +242,10 @@ class ValuedTree {
   }
 }
 
-/** Which names are reasons why there is no name: those in square brackets. */
+/** Which names are reasons for a missing name: those in square brackets. */
 class ReasonNames {
   readonly #trie: StackTrie
-  /** By text: 1, it is one; 2, it is none. */
+  /** By text: 1 if it is one, 2 if not. */
   readonly #known: Uint8Array
 
   constructor(trie: StackTrie) {
@@ -265,10 +262,10 @@ class ReasonNames {
   }
 }
 
-/** Texts in the order in which they are first asked for, by their numbers. */
+/** Texts in order of first use, by number. */
 class Listed {
   readonly all: string[] = []
-  /** Place plus one. */
+  /** Index plus one. */
   readonly #places: Uint32Array
   readonly #text: (number: number) => string
 
@@ -277,7 +274,7 @@ class Listed {
     this.#text = text
   }
 
-  /** One that has no number. */
+  /** Adds a text that has no number. */
   add(text: string): number {
     return this.all.push(text) - 1
   }
@@ -288,9 +285,9 @@ class Listed {
   }
 }
 
-/** The n-th largest of positive numbers: only those that share its leading bits are sorted. */
+/** The n-th largest of positive numbers: sorts only those that share its leading bits. */
 function nthLargest(values: Float64Array, n: number): number {
-  // IEEE 754 numbers from zero on are in the order of their bits; the system is little-endian.
+  // Non-negative IEEE 754 numbers sort like their bits; the system is little-endian.
   const halves = new Uint32Array(values.buffer, values.byteOffset, values.length * 2)
   const counts = new Uint32Array(1 << leadingBits)
   for (let i = 1; i < halves.length; i += 2) counts[halves[i]! >>> (32 - leadingBits)]!++

@@ -8,26 +8,26 @@ const mostColumns = 180
 
 /** What a heatmap shows. */
 export interface Heatmap {
-  /** Beginning of the first column, in milliseconds since the Unix epoch. */
+  /** Start of the first column, in milliseconds since the Unix epoch. */
   readonly fromMs: number
   readonly stepMs: number
   readonly columns: number
   readonly boundsMs: readonly number[]
-  /** Row by row, the fastest first. */
+  /** Row by row, fastest first. */
   readonly counts: readonly number[]
   readonly errors: readonly number[]
 }
 
-/** How many spans began when and took how long, over the last while. Takes a fixed amount of memory. */
+/** Number of recent spans by start time and duration, in fixed memory. */
 export class LatencyHeatmap {
   readonly stepMs: number
   readonly #columns: number
-  /** By column and then by row, so that a column is cleared at once; a column stands where its number modulo all is. */
+  /** Column by column, so that a column is cleared at once; a column's index is its number modulo their count. */
   readonly #counts: Uint32Array
   readonly #errors: Uint32Array
   #newest = Number.NEGATIVE_INFINITY
 
-  /** Looks back `windowMs` in columns of 10 s, or of a multiple of it, so that they are no more than 180. */
+  /** Covers `windowMs` in columns of 10 s, or of a multiple of it, so that there are at most 180. */
   constructor(windowMs: number) {
     this.stepMs = leastStepMs * Math.max(1, Math.ceil(windowMs / leastStepMs / mostColumns))
     this.#columns = Math.max(1, Math.ceil(windowMs / this.stepMs))
@@ -39,7 +39,7 @@ export class LatencyHeatmap {
     return this.#counts.byteLength + this.#errors.byteLength
   }
 
-  /** Leaves out what began before the first column. */
+  /** Ignores spans that began before the first column. */
   add(startMs: number, durationMs: number, failed: boolean, nowMs: number): void {
     this.#advance(nowMs)
     const column = Math.min(this.#newest, Math.floor(startMs / this.stepMs))
@@ -72,7 +72,7 @@ export class LatencyHeatmap {
   #advance(nowMs: number): void {
     const now = Math.floor(nowMs / this.stepMs)
     if (now === this.#newest) return
-    // The clock was set back: what stands in columns to come was of another time. A little is let pass.
+    // The clock was set back: columns of the future have data of another time. A small step is tolerated.
     if (now < this.#newest - 1 || now >= this.#newest + this.#columns) this.#clear()
     else if (now < this.#newest) return
     else for (let each = this.#newest + 1; each <= now; each++) this.#clearColumn(each % this.#columns)

@@ -1,4 +1,4 @@
-// Profiles of the last minutes, for whoever looks at them.
+// Profiles of the last minutes, for queries.
 
 import type { Frame, Profile, Sample } from '../../foundation/model/profile.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
@@ -6,7 +6,7 @@ import { type FlameColumns, flameColumns } from './flame-columns.ts'
 import { rootNode, StackTrie } from './stack-trie.ts'
 
 export interface ProfileWindowOptions {
-  /** For all of it; less than 64 KiB is taken for that. */
+  /** Total memory; at least 64 KiB is used. */
   readonly maxBytes: number
   readonly windowMs: number
   /** Milliseconds since the Unix epoch. */
@@ -20,11 +20,11 @@ export interface ProfiledInterval {
   value: number
 }
 
-/** What there is of a kind. Values are nanoseconds, or bytes for `memory`. */
+/** Available data of a kind. Values are nanoseconds, or bytes for `memory`. */
 export interface ProfileOverview {
-  /** Of the service that was asked for, the oldest first. */
+  /** Of the requested service, oldest first. */
   readonly intervals: readonly ProfiledInterval[]
-  /** Values of services over all the window, the largest first. */
+  /** Values of services over the whole window, largest first. */
   readonly services: readonly { readonly name: string; readonly value: number }[]
 }
 
@@ -32,7 +32,7 @@ export interface FlameOptions {
   readonly kind: Profile['kind']
   /** '': all, each a node below the root. */
   readonly service: string
-  /** Intervals count whose middle lies in between. */
+  /** An interval counts if its middle is in this range. */
   readonly fromMs: number
   readonly toMs: number
   readonly base?: { readonly fromMs: number; readonly toMs: number }
@@ -41,31 +41,34 @@ export interface FlameOptions {
 
 const kinds = ['cpu', 'off_cpu', 'memory'] as const
 const leastBytes = 64 * 1024
-/** Of the memory, for the values; the rest is for the stacks. */
+/** Share of the memory for the values; the rest is for the stacks. */
 const ringShare = 0.25
-/** Of the ring, for one profile. */
+/** Largest share of the ring for one profile. */
 const mostAtATime = 1 / 3
-/** Frames of a profile that are looked at, some 10 ms of work. */
+/** Frames of a profile to process: some 10 ms of work. */
 const mostSteps = 200_000
-/** Clocks of others, and the end of what goes on, may be ahead of this one by so much. */
+/** Tolerated lead of other clocks, and of the end of a profile in progress. */
 const mostAheadMs = 300_000
-/** Frames of a stack; those beyond, the innermost, are one. */
+/** Maximum depth of a stack; the innermost frames beyond it become one. */
 const mostDepth = 512
 
-// A profile in the ring, aligned to 8 bytes: a head of doubles, then, for each stack with a value of its own, the
-// difference of its node to the one before and the value, both in LEB128.
+// A profile in the ring, aligned to 8 bytes: a header of doubles, then, for each stack with a value, the delta of its
+// node number and the value, both in LEB128.
 const lengthAt = 0
-/** Node of the service times four, and the kind; -1: it fills the end of the ring. What is too short has none. */
+/**
+ * Node of the service times four, plus the kind; -1: padding at the end of the ring. Padding shorter than a header has
+ * none.
+ */
 const seriesAt = 1
 const fromAt = 2
 const toAt = 3
 /** Sum of all values. */
 const totalAt = 4
-/** By which each value is multiplied. */
+/** Factor of each value. */
 const scaleAt = 5
 const stacksAt = 6
 const headBytes = 56
-/** Of a node, and of a value below 2^53. */
+/** Maximum bytes of a node, and of a value below 2^53. */
 const mostStackBytes = 4 + 8
 
 const cutFrame: Frame = {
@@ -76,8 +79,8 @@ const cutFrame: Frame = {
 const deepFrame: Frame = { name: `[cut: deeper than ${mostDepth} frames]`, file: '', line: 0 }
 
 /**
- * Profiles within a fixed number of bytes and a time: the oldest give way. Of each it is kept how much which stack of
- * which service had. A profile that is too large for a third of the room loses its smallest stacks to one that says so.
+ * Profiles in bounded memory and time; the oldest are evicted. Keeps the value of each stack of each service. A profile
+ * larger than a third of the ring has its smallest stacks merged into one marked as cut.
  */
 export class ProfileWindow {
   readonly #windowMs: number
@@ -88,12 +91,12 @@ export class ProfileWindow {
   readonly #mostStacks: number
   readonly #trie: StackTrie
   readonly #path = new Uint32Array(mostDepth)
-  /** Bytes that were ever written before the oldest profile, and before the next one. */
+  /** Bytes ever written before the oldest profile, and before the next one. */
   #oldest = 0
   #next = 0
   #profiles = 0
   #version = 0
-  /** Where the next number is read. */
+  /** Read position. */
   #at = 0
 
   constructor({ maxBytes, windowMs, now }: ProfileWindowOptions) {
@@ -104,29 +107,29 @@ export class ProfileWindow {
     const memory = new ArrayBuffer(this.#capacity)
     this.#ring = new Uint8Array(memory)
     this.#doubles = new Float64Array(memory)
-    // One more stands for all that are cut.
+    // One more is for all those that are cut.
     this.#mostStacks = Math.floor((this.#capacity * mostAtATime - headBytes) / mostStackBytes) - 1
     this.#trie = new StackTrie(bytes - this.#capacity, () => this.#dropOldest())
-    // Never let go of: there is always room for it.
+    // Never released, so there is always room for it.
     this.#trie.holdFrame(cutFrame.name, cutFrame.file, '')
   }
 
-  /** Memory that is in use. */
+  /** Memory in use. */
   get bytes(): number {
     return this.#next - this.#oldest + this.#trie.bytes
   }
 
-  /** Profiles that are kept. */
+  /** Number of kept profiles. */
   get size(): number {
     return this.#profiles
   }
 
-  /** Nodes of the tree of all stacks. */
+  /** Number of nodes of all stacks. */
   get nodes(): number {
     return this.#trie.nodes
   }
 
-  /** Changes with what is kept. */
+  /** Changes whenever the content does. */
   get version(): number {
     this.#expire()
     return this.#version
@@ -149,7 +152,7 @@ export class ProfileWindow {
     trie.releaseFrame(frame)
   }
 
-  /** Of which there are profiles. */
+  /** Kinds with profiles. */
   kinds(): Profile['kind'][] {
     this.#expire()
     const there = new Set<number>()
@@ -187,7 +190,7 @@ export class ProfileWindow {
     }
   }
 
-  /** Profiles of a kind as one tree. */
+  /** Merges the profiles of a kind into one tree. */
   flame({ kind, service, fromMs, toMs, base, limit }: FlameOptions): FlameColumns {
     this.#expire()
     const trie = this.#trie
@@ -213,7 +216,7 @@ export class ProfileWindow {
     })
   }
 
-  /** False: there was nothing to keep. */
+  /** False: nothing to keep. */
   #keep(service: number, profile: Profile): boolean {
     const { kind, unit, startUs, durationUs, period } = profile
     const stacks = new KnownStacks(this.#trie, this.#mostStacks)
@@ -233,7 +236,7 @@ export class ProfileWindow {
     doubles[head + fromAt] = Math.round(startUs / 1000)
     doubles[head + toAt] = Math.round((startUs + durationUs) / 1000)
     doubles[head + totalAt] = stacks.total
-    // A count of samples is time, or bytes, by what each stands for.
+    // Scales a count of samples to time or bytes by the sampling period.
     doubles[head + scaleAt] = unit === 'count' && period !== undefined && period > 0 ? period : 1
     doubles[head + stacksAt] = stacks.size
     stacks.write(this.#ring, at + headBytes)
@@ -246,7 +249,7 @@ export class ProfileWindow {
   #gather(service: number, samples: readonly Sample[], stacks: KnownStacks): void {
     let steps = mostSteps
     let cut = 0
-    // The smallest are cut.
+    // Largest first: the smallest are cut.
     for (const { frames, value: exact } of [...samples].sort((a, b) => b.value - a.value)) {
       const value = Math.round(exact)
       if (!(value > 0 && value <= Number.MAX_SAFE_INTEGER)) continue
@@ -261,7 +264,7 @@ export class ProfileWindow {
     if (node >= 0) stacks.add(node, cut)
   }
 
-  /** -1: there is no room. */
+  /** -1: no room. */
   #nodeOf(service: number, frames: readonly Frame[], stacks: KnownStacks): number {
     const path = this.#path
     const depth = Math.min(frames.length, mostDepth)
@@ -274,7 +277,7 @@ export class ProfileWindow {
     return this.#trie.descend(service, path, depth)
   }
 
-  /** Calls back with the place of each profile's head, in doubles, the oldest first. */
+  /** Calls back with the index of each profile's header, in doubles, oldest first. */
   #each(visit: (head: number) => void): void {
     for (let at = this.#oldest; at < this.#next; ) {
       const head = (at % this.#capacity) >> 3
@@ -308,7 +311,10 @@ export class ProfileWindow {
     return value
   }
 
-  /** What is of a time to come was there before the clock was set back: it would keep all others from ending. */
+  /**
+   * Also drops profiles of the future, recorded before the clock was set back: they would keep all others from
+   * expiring.
+   */
   #expire(): void {
     const nowMs = this.#now()
     const beforeMs = nowMs - this.#windowMs
@@ -320,7 +326,7 @@ export class ProfileWindow {
     }
   }
 
-  /** Drops the oldest until so many bytes are free in one piece. */
+  /** Drops the oldest until so many contiguous bytes are free. */
   #makeRoom(bytes: number): void {
     const left = this.#capacity - (this.#next % this.#capacity)
     if (left < bytes) {
@@ -337,7 +343,7 @@ export class ProfileWindow {
     while (this.#next + bytes - this.#oldest > this.#capacity) this.#dropOldest()
   }
 
-  /** False: there is none. */
+  /** False: the ring is empty. */
   #dropOldest(): boolean {
     if (this.#oldest === this.#next) return false
     const head = (this.#oldest % this.#capacity) >> 3
@@ -357,7 +363,7 @@ export class ProfileWindow {
   }
 }
 
-/** The stacks of one profile while it is added: nodes and frames that it refers to are held. */
+/** The stacks of one profile while it is added, with references to their nodes and frames. */
 class KnownStacks {
   static readonly none = 0xffffffff
   total = 0
@@ -367,7 +373,7 @@ class KnownStacks {
   readonly #frames = new Map<Frame, number>()
   readonly #nodes: number[] = []
   readonly #values: number[] = []
-  /** Nodes in their order, each with its place among the others. */
+  /** Sorted nodes, each with its index among the others. */
   #order = new Float64Array(0)
 
   constructor(trie: StackTrie, most: number) {
@@ -379,7 +385,7 @@ class KnownStacks {
     return this.#nodes.length >= this.#most
   }
 
-  /** The number of a frame; `none`: there is no room. */
+  /** The number of a frame; `none` if there is no room. */
   frame(frame: Frame): number {
     const known = this.#frames.get(frame)
     if (known !== undefined) return known
@@ -388,9 +394,9 @@ class KnownStacks {
       frame.file || (frame.mapping?.path ?? ''),
       frame.type ?? '',
     )
-    const told = number < 0 ? KnownStacks.none : number
-    this.#frames.set(frame, told)
-    return told
+    const held = number < 0 ? KnownStacks.none : number
+    this.#frames.set(frame, held)
+    return held
   }
 
   add(node: number, value: number): void {
@@ -401,7 +407,7 @@ class KnownStacks {
     this.size++
   }
 
-  /** Puts nodes in their order, so that the differences are small, and each but once. */
+  /** Sorts and merges nodes, so that the deltas are small. */
   sort(): void {
     const count = this.#nodes.length
     const order = new Float64Array(count)
@@ -421,7 +427,7 @@ class KnownStacks {
     this.size = size
   }
 
-  /** What `write` takes. */
+  /** Bytes that `write` needs. */
   get bytes(): number {
     let bytes = 0
     let before = 0
@@ -444,7 +450,7 @@ class KnownStacks {
     }
   }
 
-  /** Lets go of the frames: what is kept refers to them by its nodes. */
+  /** Releases the frames: kept profiles refer to them through their nodes. */
   close(): void {
     for (const frame of this.#frames.values()) if (frame !== KnownStacks.none) this.#trie.releaseFrame(frame)
   }

@@ -1,26 +1,26 @@
-// Values of many series at even steps, the newest of them, in memory that is taken once.
+// The newest values of many series at even steps, in fixed memory.
 
 export interface SampleHistoryOptions {
-  /** Values of each series. */
+  /** Values per series. */
   readonly rows: number
-  /** Time from one value to the next, in milliseconds. */
+  /** Time between values, in milliseconds. */
   readonly stepMs: number
-  /** Memory at most. */
+  /** Maximum memory. */
   readonly maxBytes: number
-  /** Values keep all their digits; else those of a float, which is seven, in half of the memory. */
+  /** Keep values as 64-bit numbers; otherwise 32-bit (seven digits), in half of the memory. */
   readonly wide?: boolean
 }
 
 type Values = Float32Array | Float64Array
 
-/** Series are given memory together, so that a few hundred bytes of bookkeeping do not outweigh theirs. */
+/** Series are allocated in blocks, so that a few hundred bytes of overhead do not outweigh their values. */
 const seriesPerBlock = 8
-/** What a typed array takes beside its values. */
+/** Bytes of a typed array besides its values. */
 const blockOverhead = 256
 
 /**
- * A ring of rows, a column for each series. `NaN` is what nobody knows. Times are of a clock that never goes back, in
- * milliseconds: a row is the step that is nearest to its time. Allocates nothing but blocks of new series.
+ * A ring of rows, with a column for each series. `NaN` is an unknown value. Times are of a monotonic clock, in
+ * milliseconds; a row is the step nearest to its time. Allocates nothing but blocks for new series.
  */
 export class SampleHistory {
   readonly rows: number
@@ -28,7 +28,7 @@ export class SampleHistory {
   readonly #mostBlocks: number
   readonly #wide: boolean
   readonly #blocks: Values[] = []
-  /** Columns that were given back. */
+  /** Released columns. */
   readonly #free: number[] = []
   #columns = 0
   #newest = -1
@@ -41,17 +41,17 @@ export class SampleHistory {
     this.#mostBlocks = Math.floor(maxBytes / blockBytes(this.rows, wide))
   }
 
-  /** Memory that is taken. */
+  /** Memory in use. */
   get bytes(): number {
     return this.#blocks.length * blockBytes(this.rows, this.#wide)
   }
 
-  /** Rows that are kept, the newest included. */
+  /** Number of rows, including the newest. */
   get length(): number {
     return this.#newest < 0 ? 0 : this.#newest - this.#oldest + 1
   }
 
-  /** Number of the newest row, which rises with the time; -1 before the first. */
+  /** Number of the newest row, increasing with time; -1 before the first. */
   get newest(): number {
     return this.#newest
   }
@@ -61,7 +61,7 @@ export class SampleHistory {
     return row * this.stepMs
   }
 
-  /** A column for a series, of which nothing is known yet; undefined where there is no room. */
+  /** Allocates a column without values; undefined if there is no room. */
   take(): number | undefined {
     const given = this.#free.pop()
     if (given !== undefined) return given
@@ -73,13 +73,13 @@ export class SampleHistory {
     return this.#columns++
   }
 
-  /** Forgets a series; its column goes to another one. */
+  /** Releases a series; its column is reused. */
   release(column: number): void {
     this.#block(column).fill(Number.NaN, this.#base(column), this.#base(column) + this.rows)
     this.#free.push(column)
   }
 
-  /** Values that are set from now on are of this time. Rows between it and the last one have no values. */
+  /** Sets the time of the values that follow. Rows between it and the last one have no values. */
   begin(atMs: number): void {
     const row = Math.round(atMs / this.stepMs)
     if (row <= this.#newest) return
@@ -96,7 +96,7 @@ export class SampleHistory {
     this.#block(column)[this.#base(column) + (this.#newest % this.rows)] = value
   }
 
-  /** A value; `NaN` where it is not known, or not kept any longer. */
+  /** A value; `NaN` if it is unknown or no longer kept. */
   at(column: number, row: number): number {
     if (row > this.#newest || row < this.#oldest) return Number.NaN
     return this.#block(column)[this.#base(column) + (row % this.rows)]!

@@ -1,28 +1,28 @@
 import { durationBuckets } from './duration-counts.ts'
 
-/** Records of which memory is taken at once. */
+/** Records allocated at once. */
 const chunkRecords = 64
 const words = 4
-// Of a record's words:
+// Words of a record:
 const seriesAt = 0
-/** The next one of its slot, or of those that are free; -1: none. */
+/** Next record of the slot, or of the free list; -1: none. */
 const nextAt = 1
 const countAt = 2
 const failedAt = 3
 
-/** With what the arrays themselves take. */
+/** Including the overhead of the arrays. */
 const chunkBytes = chunkRecords * (words * 4 + durationBuckets * 2) + 256
 const fullest = 0xffff
 
 /**
- * Counts and durations of many series by slots of time. A series has a record in each slot in which anything came of it,
- * or several: what they hold is to be added up. Where there is no room the oldest slot is let go.
+ * Counts and durations of many series by time slot. A series has one record or more per slot with activity; their
+ * values add up. If there is no room, the oldest slot is evicted.
  */
 export class SlotRecords {
-  /** The newest slot and the oldest that is kept. */
+  /** The newest slot, and the oldest that is kept. */
   newest: number
   oldest: number
-  /** Slots that are kept at most. */
+  /** Maximum number of slots. */
   readonly slots: number
   readonly #heads: Int32Array
   readonly #chunks: { readonly words: Int32Array; readonly buckets: Uint16Array }[] = []
@@ -31,7 +31,7 @@ export class SlotRecords {
   #free = -1
   #used = 0
 
-  /** `ended` is told of each record that is let go. */
+  /** `ended` is called for each evicted record. */
   constructor(maxBytes: number, slots: number, slot: number, ended: (series: number) => void) {
     this.slots = slots
     this.#heads = new Int32Array(slots).fill(-1)
@@ -45,13 +45,13 @@ export class SlotRecords {
     return this.#heads.byteLength + this.#chunks.length * chunkBytes
   }
 
-  /** A later slot begins; what is too old for it is let go. An earlier one: nothing that was holds any longer. */
+  /** Advances to a later slot and evicts those that are too old; an earlier slot evicts all. */
   turnTo(slot: number): void {
     if (slot < this.newest) {
       while (this.oldest <= this.newest) this.#releaseOldest()
       this.oldest = slot
     } else while (this.oldest <= this.newest && this.oldest <= slot - this.slots) this.#releaseOldest()
-    // What lies between held nothing.
+    // Slots in between are empty.
     this.oldest = Math.max(this.oldest, slot - this.slots + 1)
     this.newest = slot
     if (this.#used > 0) return
@@ -59,7 +59,7 @@ export class SlotRecords {
     this.#free = -1
   }
 
-  /** A new record of a series in the newest slot; -1: there is no room. */
+  /** Opens a record of a series in the newest slot; -1: no room. */
   open(series: number): number {
     if (this.#free < 0) this.#grow()
     while (this.#free < 0 && this.oldest < this.newest) this.#releaseOldest()
@@ -80,7 +80,7 @@ export class SlotRecords {
     return record
   }
 
-  /** Counts one; `bucket` is below 0 where it was not timed. False: the record can hold no more. */
+  /** Counts one request; `bucket` is below 0 if it was not timed. False: the record is full. */
   count(record: number, failed: boolean, bucket: number): boolean {
     const { words: w, buckets } = this.#chunk(record)
     const index = record % chunkRecords
@@ -94,7 +94,7 @@ export class SlotRecords {
     return true
   }
 
-  /** Tells of each record of a slot. `buckets` holds its durations from `at` on, and is not to be kept. */
+  /** Calls `visit` for each record of a slot. `buckets` has its durations from `at` on; do not keep it. */
   each(
     slot: number,
     visit: (series: number, count: number, failed: number, buckets: Uint16Array, at: number) => void,
@@ -109,7 +109,7 @@ export class SlotRecords {
     }
   }
 
-  /** Records of some series become those of others. */
+  /** Moves the records of some series to others. */
   rename(names: ReadonlyMap<number, number>): void {
     for (let slot = this.oldest; slot <= this.newest; slot++)
       for (let record = this.#heads[slot % this.slots]!; record >= 0; ) {

@@ -1,28 +1,28 @@
 import type { AttributeValue } from '../../foundation/model/attributes.ts'
 import type { Resource } from '../../foundation/model/resource.ts'
 
-/** UTF-16 code units of the name of a service, of a key, of a value, and of all attributes as JSON. */
+/** Limits in UTF-16 code units for a service name, a key, a value, and all attributes as JSON. */
 const mostNameLength = 255
 const mostKeyLength = 128
 const mostValueLength = 512
 const mostTextLength = 4096
-/** Of one, besides its texts. */
+/** Memory of an origin besides its texts. */
 const objectBytes = 320
 
-/** Who made spans: what its spans share. */
+/** The resource shared by spans. */
 export interface Origin {
   /** `service.name`. */
   service: string
   pid: number
-  /** Its attributes as JSON, those for which there is room. */
+  /** Attributes as JSON, as many as fit. */
   attributes: string
-  /** Its place in the list; -1: no span needs it any longer. */
+  /** Index in the list; -1: no longer used by any span. */
   number: number
-  /** Spans that are kept. */
+  /** Number of its kept spans. */
   spans: number
 }
 
-/** The resources of the spans that are kept. Nothing of a resource itself is held. */
+/** The resources of the kept spans, copied: no resource itself is referenced. */
 export class SpanOrigins {
   readonly #byResource = new WeakMap<Resource, Origin>()
   readonly #all: (Origin | undefined)[] = []
@@ -43,12 +43,12 @@ export class SpanOrigins {
     return this.#bytes
   }
 
-  /** Whose number a record holds. */
+  /** The origin with the number in a record. */
   at(number: number): Origin {
     return this.#all[number]!
   }
 
-  /** The origin of a span that is going to be kept; the caller adds it to `spans`. */
+  /** The origin of a span to be kept; the caller increments `spans`. */
   of(resource: Resource): Origin {
     const last = this.#lastOrigin
     if (resource === this.#last && last !== undefined && last.number >= 0) return last
@@ -63,7 +63,7 @@ export class SpanOrigins {
     return origin
   }
 
-  /** A span of it is gone. */
+  /** One of its spans was dropped. */
   release(number: number): void {
     const origin = this.#all[number]!
     if (--origin.spans > 0) return
@@ -75,7 +75,7 @@ export class SpanOrigins {
     origin.attributes = ''
   }
 
-  /** Names of the services of which there are spans, in their order. */
+  /** Names of the services with spans, sorted. */
   services(): string[] {
     const names = new Set<string>()
     for (const origin of this.#all)
@@ -97,16 +97,16 @@ export class SpanOrigins {
   }
 }
 
-/** As if every character took two bytes. */
+/** Assumes two bytes per character. */
 function bytesOf({ service, attributes }: Origin): number {
   return objectBytes + 2 * (service.length + attributes.length)
 }
 
-/** A text of its own: a part of a long one would keep all of it. */
+/** A copy: a substring would keep the whole parent text alive. */
 export function ownText(text: string, mostLength: number): string {
   const part = text.length <= mostLength ? text : text.slice(0, mostLength)
   const own = Buffer.from(part).toString()
-  // Half of a pair of surrogates is no UTF-8.
+  // Half a surrogate pair is not valid UTF-8.
   return own === part ? own : Buffer.from(part, 'utf16le').toString('utf16le')
 }
 

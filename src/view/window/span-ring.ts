@@ -1,11 +1,11 @@
-/** No record is longer, in bytes. */
+/** Maximum bytes of a record. */
 export const mostRecordBytes = 4096
-/** Of a page: where the first record in it begins is known, so that the newest are found first. */
+/** Bytes of a page: the start of the first record in each page is kept, to visit the newest first. */
 const pageBytes = 64 * 1024
 
 /**
- * Records of spans, one behind the other in a fixed number of bytes: the oldest give way. Each begins with its length,
- * a multiple of 8, in its first four bytes; what else it holds see `span-record.ts`.
+ * A ring of span records in fixed memory; the oldest are evicted. Each record begins with its length, a multiple of 8,
+ * in its first four bytes; for the rest see `span-record.ts`.
  */
 export class SpanRing {
   readonly bytes: Buffer
@@ -13,18 +13,18 @@ export class SpanRing {
   readonly doubles: Float64Array
   readonly view: DataView
   readonly #capacity: number
-  /** By page, modulo all that may hold something: bytes that were ever written before its first record. */
+  /** By page, modulo the maximum number of pages: bytes ever written before its first record. */
   readonly #firsts: Float64Array
-  /** The page that the newest record begins in. */
+  /** The page in which the newest record begins. */
   #page = -1
-  /** Told of each record that has to go, while it is still whole. */
+  /** Called for each record about to be evicted, while it is still intact. */
   readonly #evicted: (ring: SpanRing, at: number) => void
-  /** Bytes that were ever written before the oldest record, and before the next one. */
+  /** Bytes ever written before the oldest record, and before the next one. */
   #oldest = 0
   #next = 0
   #records = 0
 
-  /** Takes `bytes`, 16 KiB at the least. */
+  /** Reserves `bytes`, at least 16 KiB. */
   constructor(bytes: number, evicted: (ring: SpanRing, at: number) => void) {
     this.#capacity = Math.max(4 * mostRecordBytes, bytes) & ~7
     const memory = new ArrayBuffer(this.#capacity)
@@ -40,17 +40,17 @@ export class SpanRing {
     return this.#records
   }
 
-  /** Memory that was written to: the system gives none before. */
+  /** Memory written so far: the system commits none before. */
   get touchedBytes(): number {
     return Math.min(this.#next, this.#capacity)
   }
 
-  /** Where the next record is to be written: room for the longest there is, in one piece. */
+  /** The offset for the next record, with contiguous room for the longest. */
   place(): number {
     const left = this.#capacity - (this.#next % this.#capacity)
     if (left < mostRecordBytes) {
       this.#free(left)
-      // Fills the end of the ring.
+      // Marks padding at the end of the ring.
       this.words[(this.#next % this.#capacity) >> 2] = 0
       this.#next += left
     }
@@ -58,7 +58,7 @@ export class SpanRing {
     return this.#next % this.#capacity
   }
 
-  /** The record at the place told last is complete. */
+  /** Completes the record at the offset returned by `place`. */
   close(at: number, length: number): void {
     this.words[at >> 2] = length
     const page = Math.floor(this.#next / pageBytes)
@@ -70,7 +70,7 @@ export class SpanRing {
     this.#records++
   }
 
-  /** Tells of the oldest record and drops it. False: there is none. */
+  /** Reports the oldest record and drops it. False: there is none. */
   dropOldest(): boolean {
     while (this.#oldest < this.#next) {
       const at = this.#oldest % this.#capacity
@@ -87,28 +87,28 @@ export class SpanRing {
     return false
   }
 
-  /** Tells where each record is: about `most` of the newest, page by page, and in a page from the oldest on. */
+  /** Visits about `most` of the newest records, newest page first, in each page from the oldest on. */
   each(visit: (at: number) => void, most = Number.POSITIVE_INFINITY): void {
     const oldestPage = Math.floor(this.#oldest / pageBytes)
     let end = this.#next
-    for (let page = this.#page, told = 0; page >= oldestPage && told < most; page--) {
+    for (let page = this.#page, visited = 0; page >= oldestPage && visited < most; page--) {
       const first = Math.max(this.#oldest, this.#firsts[page % this.#firsts.length]!)
-      told += this.#eachBetween(first, end, visit)
+      visited += this.#eachBetween(first, end, visit)
       end = first
     }
   }
 
   #eachBetween(first: number, end: number, visit: (at: number) => void): number {
-    let told = 0
+    let visited = 0
     for (let position = first; position < end; ) {
       const at = position % this.#capacity
       const length = this.words[at >> 2]!
       position += length === 0 ? this.#capacity - at : length
       if (length === 0) continue
       visit(at)
-      told++
+      visited++
     }
-    return told
+    return visited
   }
 
   #free(bytes: number): void {

@@ -1,36 +1,36 @@
 import { ownText } from './span-origins.ts'
 
-/** Why a trace is kept longer than others: the larger, the more it matters. */
+/** Why a trace is kept longer than others, by ascending priority. */
 export const Interest = { none: 0, example: 1, slow: 2, error: 3 } as const
 export type Interest = (typeof Interest)[keyof typeof Interest]
 
 const sliceMs = 10_000
-/** In a slice: what is beyond is as common as all else. */
+/** Limits per slice: further errors and examples are of no interest. */
 const mostErrors = 20
 const mostExamples = 1
-/** Slowest that are told apart, in a slice and in the window. */
+/** Number of the slowest, in a slice and in the window. */
 const slowest = 4
-/** With fewer spans in a slice none of them counts as slow in it. */
+/** With fewer spans in a slice, none of them counts as slow. */
 const leastSpans = 20
-/** Slices after which a route that was not seen makes room for others. */
+/** Idle slices after which a route may be replaced. */
 const idleSlices = 6
-/** That have a route of the same name each. */
+/** Maximum number of services with a route of the same name. */
 const mostServices = 64
-/** UTF-16 code units of a name; longer ones are no routes. */
+/** Limit in UTF-16 code units; longer names are not routes. */
 const mostNameLength = 255
-/** Of one route, besides its figures and its texts. */
+/** Memory of a route besides its numbers and texts. */
 const objectBytes = 160
 
-// The figures of a route:
+// Numbers of a route:
 const sliceAt = 0
 const spansAt = 1
 const errorsAt = 2
 const examplesAt = 3
-/** The fourth duration of the slice before. */
+/** The fourth-longest duration of the previous slice. */
 const barAt = 4
-/** The longest durations of this slice, the longest first. */
+/** The longest durations of this slice, descending. */
 const sliceTopAt = 5
-/** The longest durations of the window in any order, and when they came. */
+/** The longest durations of the window in any order, and their times. */
 const topAt = sliceTopAt + slowest
 const topTimeAt = topAt + slowest
 const figures = topTimeAt + slowest
@@ -39,26 +39,26 @@ interface Route {
   readonly service: string
   readonly name: string
   readonly number: number
-  /** Of the same name and another service. */
+  /** Next route of the same name, of another service. */
   next: Route | undefined
 }
 
-/** What spans of one service and one name are like, as far as it takes to tell which of them are of interest. */
+/** Statistics of spans by service and name, as far as needed to decide which are of interest. */
 export class SpanRoutes {
   readonly #byName = new Map<string, Route>()
   readonly #free: number[] = []
   readonly #figures: Float64Array
   readonly #most: number
   readonly #windowMs: number
-  /** What routes may take besides their figures, and what they take. */
+  /** Maximum and current memory of routes, besides their numbers. */
   readonly #maxBytes: number
   #bytes = 0
-  /** Number 0 is all those for which there is no room. */
+  /** Number 0 stands for all routes without room. */
   #size = 1
   #sweptSlice = 0
 
   constructor({ maxBytes, windowMs }: { readonly maxBytes: number; readonly windowMs: number }) {
-    // With names of some 60 letters.
+    // Assumes names of some 60 letters.
     this.#most = Math.max(2, Math.floor(maxBytes / (figures * 8 + objectBytes + 128)))
     this.#windowMs = windowMs
     this.#figures = new Float64Array(this.#most * figures)
@@ -69,7 +69,7 @@ export class SpanRoutes {
     return this.#figures.byteLength + this.#bytes
   }
 
-  /** The number of the route of a span. */
+  /** The route number of a span. */
   of(service: string, name: string, nowMs: number): number {
     let route = this.#byName.get(name)
     for (let looked = 0; route !== undefined && route.service !== service; route = route.next)
@@ -77,7 +77,7 @@ export class SpanRoutes {
     return route === undefined ? this.#enter(service, name, nowMs) : route.number
   }
 
-  /** Of what interest a span is. Examples are only those that a trace begins with on some side. */
+  /** Why a span is of interest. Only entry spans become examples. */
   rank(route: number, durationMs: number, failed: boolean, isEntry: boolean, nowMs: number): Interest {
     const values = this.#figures
     const base = route * figures
@@ -92,7 +92,7 @@ export class SpanRoutes {
     return Interest.none
   }
 
-  /** Whether a span that took so long (as a float of 32 bits) and came in that second is among the slowest still. */
+  /** Whether a span of this duration (as a 32-bit float) and arrival second is still among the slowest. */
   isTop(route: number, durationMs: number, second: number, nowMs: number): boolean {
     const values = this.#figures
     const base = route * figures
@@ -162,7 +162,7 @@ export class SpanRoutes {
     return this.#bytes + bytes <= this.#maxBytes && (this.#free.length > 0 || this.#size < this.#most)
   }
 
-  /** Makes room, once in a slice. */
+  /** Evicts idle routes, once per slice. */
   #sweep(slice: number): void {
     if (slice === this.#sweptSlice) return
     this.#sweptSlice = slice

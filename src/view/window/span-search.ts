@@ -1,8 +1,7 @@
-// Looks through the spans that are kept. Costs nothing but while somebody asks.
+// Searches the kept spans. No index: it costs something only during a search.
 
 import { isAscii } from 'node:buffer'
 import { SpanKind } from '../../foundation/model/span.ts'
-import type { SpanKeys } from './span-keys.ts'
 import type { Origin, SpanOrigins } from './span-origins.ts'
 import { SpanRecord, type StoredSpan } from './span-record.ts'
 import type { SpanRing } from './span-ring.ts'
@@ -10,35 +9,34 @@ import { Interest } from './span-routes.ts'
 import type { TraceInterest } from './trace-interest.ts'
 import { mostRecords, TraceTable } from './trace-table.ts'
 
-/** What is looked through. */
+/** The data to search. */
 export interface SpanStore {
-  /** Those with the newest first. */
+  /** The one with the newest spans first. */
   readonly rings: readonly SpanRing[]
   readonly origins: SpanOrigins
-  readonly keys: SpanKeys
   readonly interest: TraceInterest
   readonly nowMs: number
-  /** Spans that ended before are not shown. */
+  /** Spans that ended before are hidden. */
   readonly sinceUs: number
 }
 
 export interface TraceSearch {
-  /** Traces with a span of it; empty: any. */
+  /** Traces with a span of this service; empty: any. */
   readonly service: string
-  /** Only traces with a span that failed. */
+  /** Only traces with a failed span. */
   readonly errors: boolean
   /**
-   * Only traces with a span (of the service) that took as long and no longer; 0: no bound. What counts are spans that
-   * `LatencyHeatmap` counts, as long as the trace has any.
+   * Only traces with a span (of the service) of such a duration; 0: no bound. If the trace has spans that
+   * `LatencyHeatmap` counts, only those count.
    */
   readonly minMs: number
   readonly maxMs: number
-  /** Milliseconds back from now, between which the trace began; 0: no bound. */
+  /** Range of the trace's start, in milliseconds before now; 0: no bound. */
   readonly sinceMs: number
   readonly untilMs: number
-  /** Looked for in names and in values of attributes, without regard to case; empty: none. */
+  /** Searched in names and attribute values, case-insensitive; empty: no filter. */
   readonly text: string
-  /** A text, or the value of an attribute, as people may see it: what they may not see cannot be found. */
+  /** A text or attribute value as users may see it: hidden parts cannot be found. */
   readonly shown: (text: string, key?: string) => string
   readonly sort: 'slow' | 'new' | 'errors'
   readonly limit: number
@@ -46,10 +44,10 @@ export interface TraceSearch {
 
 export interface FoundTrace {
   readonly traceId: string
-  /** Of its first span. */
+  /** Name of its first span. */
   readonly name: string
   readonly service: string
-  /** All, that of the first span first; 32 at most. */
+  /** All services, that of the first span first; at most 32. */
   readonly services: readonly string[]
   readonly startUs: number
   readonly endUs: number
@@ -60,9 +58,9 @@ export interface FoundTrace {
 
 export interface FoundTraces {
   readonly traces: readonly FoundTrace[]
-  /** Traces that fit, as far as was looked. */
+  /** Matching traces, among those that were checked. */
   readonly matched: number
-  /** Spans that may be shown. */
+  /** Visible spans. */
   readonly spans: number
 }
 
@@ -71,35 +69,35 @@ export interface StoredTrace {
   readonly startUs: number
   readonly endUs: number
   readonly origins: readonly Origin[]
-  /** The earliest first. */
+  /** Earliest first. */
   readonly spans: readonly (StoredSpan & { /** Index into `origins`. */ readonly origin: number })[]
-  /** Spans for which there was no room. */
+  /** Number of spans omitted by the limit. */
   readonly leftOut: number
 }
 
-/** Spans of one name. */
+/** Spans with the same name. */
 export interface SpanRoute {
   readonly name: string
   readonly spans: number
   readonly errors: number
   readonly slowestMs: number
-  /** Of the slowest. */
+  /** Trace of the slowest span. */
   readonly traceId: string
 }
 
-/** Time that looking for a text takes at most. */
+/** Time limit of a text search. */
 const mostSearchMs = 20
 const mostServices = 32
-/** Of one service that are told apart. */
+/** Maximum number of distinct routes per service. */
 const mostRoutes = 1000
 
 export function findTraces(store: SpanStore, search: TraceSearch): FoundTraces {
   const table = new TraceTable(store.rings, store.sinceUs)
   const matches = new Matches(store, table, search)
   const chosen: number[] = []
-  // By and large the newest first, as the table is filled.
+  // Roughly newest first, as in the table.
   for (let trace = 0; trace < table.traces && !matches.isLate; trace++)
-    if (matches.matches(trace) && (search.text === '' || matches.matchesText(trace))) chosen.push(trace)
+    if (matches.matches(trace) && (search.text === '' || matches.hasText(trace))) chosen.push(trace)
   const first = firstOf(chosen, search.limit, rankOf(table, search.sort))
   return {
     traces: first.map(trace => described(store, table, trace)),
@@ -131,7 +129,7 @@ export function readTrace(store: SpanStore, id: string, mostSpans: number): Stor
   const spans = shown.map(({ ring, at }) => {
     const { origin } = record.of(ring, at)
     if (!indexes.has(origin)) indexes.set(origin, indexes.size)
-    return { ...record.read(store.keys), origin: indexes.get(origin)! }
+    return { ...record.read(), origin: indexes.get(origin)! }
   })
   return {
     traceId: id,
@@ -197,14 +195,14 @@ function gatherRoutes(
   return routes
 }
 
-/** Which traces a search asks for. */
+/** Which traces match a search. */
 class Matches {
   readonly #store: SpanStore
   readonly #table: TraceTable
   readonly #search: TraceSearch
   readonly #record = new SpanRecord()
   readonly #text: string
-  /** Numbers are found, too, which do not stand in a record as texts. */
+  /** Numbers can match too, but are not stored as texts. */
   readonly #isNumber: boolean
   readonly #encoding: 'latin1' | 'utf8'
   #lateMs = Number.POSITIVE_INFINITY
@@ -218,7 +216,7 @@ class Matches {
     this.#isNumber = /^[\d.-]+$/.test(search.text)
   }
 
-  /** All but the text. */
+  /** Matches all criteria but the text. */
   matches(trace: number): boolean {
     const { service, errors, minMs, maxMs, sinceMs, untilMs } = this.#search
     const table = this.#table
@@ -228,35 +226,35 @@ class Matches {
     return (service === '' && minMs === 0 && maxMs === 0) || this.#hasSpan(trace)
   }
 
-  /** Looking for a text has taken too long. */
+  /** The text search has reached its time limit. */
   get isLate(): boolean {
     return this.#lateMs !== Number.POSITIVE_INFINITY && performance.now() > this.#lateMs
   }
 
-  matchesText(trace: number): boolean {
+  hasText(trace: number): boolean {
     const table = this.#table
     if (this.#lateMs === Number.POSITIVE_INFINITY) this.#lateMs = performance.now() + mostSearchMs
     for (let i = table.first[trace]!; i >= 0 && !this.isLate; i = table.next[i]!) {
       const record = this.#at(i)
-      if (this.#mayHoldText(record) && this.#showsText(record)) return true
+      if (this.#mayHaveText(record) && this.#showsText(record)) return true
     }
     return false
   }
 
-  /** Tells most records apart by one look at all that they hold. */
-  #mayHoldText(record: SpanRecord): boolean {
+  /** Rules out most records with one look at all their texts. */
+  #mayHaveText(record: SpanRecord): boolean {
     return this.#isNumber || record.allTexts(this.#encoding).toLowerCase().includes(this.#text)
   }
 
   #showsText(record: SpanRecord): boolean {
     const { shown } = this.#search
-    const holds = (text: string, key?: string) =>
+    const matches = (text: string, key?: string) =>
       text.toLowerCase().includes(this.#text) && shown(text, key).toLowerCase().includes(this.#text)
-    const { name, statusMessage, attributes } = record.read(this.#store.keys)
-    if (holds(name) || holds(statusMessage)) return true
+    const { name, statusMessage, attributes } = record.read()
+    if (matches(name) || matches(statusMessage)) return true
     for (const key in attributes) {
       const value = attributes[key]!
-      if (typeof value === 'object' ? value.some(each => holds(each, key)) : holds(String(value), key))
+      if (typeof value === 'object' ? value.some(each => matches(each, key)) : matches(String(value), key))
         return true
     }
     return false
@@ -267,19 +265,19 @@ class Matches {
     const { service, minMs, maxMs } = this.#search
     const table = this.#table
     let hasEntry = false
-    let fits = false
+    let inBounds = false
     for (let i = table.first[trace]!; i >= 0; i = table.next[i]!) {
       const record = this.#at(i)
       if (service !== '' && this.#store.origins.at(record.origin).service !== service) continue
       if (hasEntry && !record.isEntry) continue
       if (record.isEntry && !hasEntry) {
         hasEntry = true
-        fits = false
+        inBounds = false
       }
       const ms = (record.endUs - record.startUs) / 1000
-      fits ||= ms >= minMs && (maxMs === 0 || ms <= maxMs)
+      inBounds ||= ms >= minMs && (maxMs === 0 || ms <= maxMs)
     }
-    return fits
+    return inBounds
   }
 
   #at(i: number): SpanRecord {
@@ -288,14 +286,14 @@ class Matches {
   }
 }
 
-/** The larger, the earlier it is listed. */
+/** Sort key, descending. */
 function rankOf(table: TraceTable, sort: TraceSearch['sort']): (trace: number) => number {
   if (sort === 'slow') return trace => table.endUs[trace]! - table.startUs[trace]!
   if (sort === 'new') return trace => table.startUs[trace]!
   return trace => (table.errors[trace]! > 0 ? table.startUs[trace]! : table.startUs[trace]! - 1e16)
 }
 
-/** The first of them in their order. Sorts no more than it has to. */
+/** The first traces in sort order. Sorts no more than necessary. */
 function firstOf(traces: readonly number[], limit: number, rank: (trace: number) => number): number[] {
   const ranks = new Float64Array(traces.length)
   for (let i = 0; i < ranks.length; i++) ranks[i] = rank(traces[i]!)
@@ -322,7 +320,7 @@ function described({ rings, origins, interest }: SpanStore, table: TraceTable, t
   for (let i = table.first[trace]!; i >= 0 && services.size < mostServices; i = table.next[i]!)
     services.add(origins.at(at(i).origin).service)
   services.delete('')
-  // Clients know the method alone, servers the route.
+  // Client spans are named by method only, server spans by route.
   const isClient = at(first).kind === SpanKind.client
   const { name } = at(isClient && answering >= 0 ? answering : first)
   at(first)
@@ -340,12 +338,12 @@ function described({ rings, origins, interest }: SpanStore, table: TraceTable, t
   }
 }
 
-/** The table of what is of interest is bounded, and so are the errors in it; a span that failed tells it itself. */
+/** The table of interesting traces is bounded, and so are its errors: failed spans are checked directly. */
 function interestOf(table: TraceTable, trace: number, known: Interest): Interest {
   return table.errors[trace]! > 0 ? Interest.error : known === Interest.error ? Interest.none : known
 }
 
-/** Whether a span comes before another: it began earlier, or else it is the root, or else it took longer. */
+/** Whether a span sorts before another: it began earlier, or else is the root, or else took longer. */
 function isEarlier(
   record: SpanRecord,
   rings: readonly SpanRing[],

@@ -1,7 +1,7 @@
 import type { Resource } from '../../foundation/model/resource.ts'
 import { type Span, StatusCode } from '../../foundation/model/span.ts'
+import type { EncodedItem } from '../../pipeline/exporters/otlp/request.ts'
 import { type Heatmap, LatencyHeatmap } from './latency-heatmap.ts'
-import { SpanKeys } from './span-keys.ts'
 import { SpanOrigins } from './span-origins.ts'
 import { SpanRecord, writeSpan } from './span-record.ts'
 import { SpanRing } from './span-ring.ts'
@@ -17,22 +17,22 @@ import {
 } from './span-search.ts'
 import { TraceInterest } from './trace-interest.ts'
 
-/** Less memory than this is taken for this. */
+/** Minimum memory. */
 const leastBytes = 384 * 1024
 
 export interface SpanWindowOptions {
-  /** Memory that it takes at most, 384 KiB at the least. */
+  /** Maximum memory, at least 384 KiB. */
   readonly maxBytes: number
-  /** How far it looks back. */
+  /** Longest time to look back. */
   readonly windowMs: number
   /** Milliseconds since the Unix epoch. */
   readonly now: () => number
 }
 
 /**
- * The spans of the last while, in a fixed number of bytes. All of them go through a ring for the young ones. Those that
- * fall out of it are gone, unless their trace is of interest: it failed, it is among the slowest of its kind, or it is an
- * example of it. These have a ring each, so that a flood of one sort takes nothing from the others.
+ * The latest spans, in fixed memory. All of them enter a ring for new spans. Evicted ones are dropped, unless their
+ * trace is of interest: it failed, is among the slowest of its route, or is an example of it. Each of these kinds has
+ * its own ring, so that a flood of one takes nothing from the others.
  */
 export class SpanWindow {
   /** Spans since the start. */
@@ -40,20 +40,21 @@ export class SpanWindow {
   readonly #now: () => number
   readonly #windowMs: number
   readonly #heatmap: LatencyHeatmap
-  readonly #keys: SpanKeys
   readonly #routes: SpanRoutes
   readonly #interest: TraceInterest
   readonly #origins: SpanOrigins
   readonly #young: SpanRing
   readonly #examples: SpanRing
   readonly #slow: SpanRing
-  /** What fell out of the ring for slow ones and still is among the slowest of the window. */
+  /** Evicted from the ring for slow spans, but still among the slowest of the window. */
   readonly #slowest: SpanRing
   readonly #errors: SpanRing
-  /** Whose turn it is to give way where there is no room for another origin; each other time it is the young ones'. */
+  /**
+   * Rings to evict from in turn when there is no room for another origin; every other time it is the ring of new spans.
+   */
   readonly #old: readonly SpanRing[]
   #turn = 0
-  /** Nothing is moved: what has to go is gone. */
+  /** Evicted spans are dropped, not moved to another ring. */
   #isDropping = false
   readonly #record = new SpanRecord()
   readonly #moved = new SpanRecord()
@@ -61,22 +62,14 @@ export class SpanWindow {
   constructor({ maxBytes, windowMs, now }: SpanWindowOptions) {
     const bytes = Math.max(leastBytes, maxBytes)
     const routeBytes = Math.floor(bytes / 16)
-    const mostKeys = Math.floor(Math.min(1024, bytes / 8192))
     const originBytes = Math.floor(bytes / 8)
     this.#now = now
     this.#windowMs = windowMs
     this.#heatmap = new LatencyHeatmap(windowMs)
-    this.#keys = new SpanKeys(mostKeys)
     this.#routes = new SpanRoutes({ maxBytes: routeBytes, windowMs })
     this.#interest = new TraceInterest({ most: bytes / 1024, mostSpans: bytes / 12_288, windowMs })
     this.#origins = new SpanOrigins(originBytes, () => this.#dropAny())
-    const left =
-      bytes -
-      this.#heatmap.bytes -
-      SpanKeys.bytesOf(mostKeys) -
-      routeBytes -
-      this.#interest.bytes -
-      originBytes
+    const left = bytes - this.#heatmap.bytes - routeBytes - this.#interest.bytes - originBytes
     const ring = (part: number) =>
       new SpanRing(Math.floor(left * part), (from, at) => this.#evicted(from, at))
     this.#young = ring(0.5)
@@ -87,11 +80,10 @@ export class SpanWindow {
     this.#old = [this.#examples, this.#slow, this.#slowest, this.#errors]
   }
 
-  /** Memory that it takes now. */
+  /** Memory in use. */
   get bytes(): number {
     let bytes =
       this.#heatmap.bytes +
-      this.#keys.bytes +
       this.#routes.bytes +
       this.#interest.bytes +
       this.#origins.bytes +
@@ -100,15 +92,15 @@ export class SpanWindow {
     return bytes
   }
 
-  /** Spans that are kept, also those that are older than the window and were not overwritten yet. */
+  /** Kept spans, including those older than the window and not overwritten yet. */
   get kept(): number {
     let records = this.#young.records
     for (const ring of this.#old) records += ring.records
     return records
   }
 
-  /** Copies what it keeps of the span. */
-  add(resource: Resource, span: Span): void {
+  /** Copies the bytes of a span, as they are exported. */
+  add(resource: Resource, span: Span, encoded: EncodedItem): void {
     this.seen++
     const now = this.#now()
     const { startUs, endUs } = span
@@ -117,7 +109,7 @@ export class SpanWindow {
     const ring = this.#young
     const at = ring.place()
     const origin = this.#origins.of(resource)
-    const length = writeSpan(ring, at, span, this.#keys)
+    const length = writeSpan(ring, at, span, encoded)
     const record = this.#record.of(ring, at)
     const { isEntry } = record
     if (isEntry) this.#heatmap.add(startUs / 1000, durationMs, failed, now)
@@ -136,7 +128,7 @@ export class SpanWindow {
     return this.#heatmap.read(this.#now())
   }
 
-  /** Names of the services of which there are spans. */
+  /** Names of the services with spans. */
   services(): string[] {
     return this.#origins.services()
   }
@@ -145,14 +137,13 @@ export class SpanWindow {
     return findTraces(this.#store(), search)
   }
 
-  /** What is kept of a trace, by 32 hexadecimal digits; undefined: nothing. */
+  /** The kept spans of a trace, by 32 hexadecimal digits; undefined if there are none. */
   trace(id: string, mostSpans: number): StoredTrace | undefined {
     return readTrace(this.#store(), id, mostSpans)
   }
 
   /**
-   * The spans of a service by name, the most frequent first: those of requests that it answered, or of all where it
-   * answered none.
+   * The spans of a service by name, most frequent first: server and consumer spans, or all of them if there are none.
    */
   routesOf(service: string, most: number): SpanRoute[] {
     return routesOf(this.#store(), service, most)
@@ -163,7 +154,6 @@ export class SpanWindow {
     return {
       rings: [this.#young, this.#errors, this.#slow, this.#slowest, this.#examples],
       origins: this.#origins,
-      keys: this.#keys,
       interest: this.#interest,
       nowMs,
       sinceUs: (nowMs - this.#windowMs) * 1000,
@@ -178,20 +168,20 @@ export class SpanWindow {
       this.#origins.release(origin)
       return
     }
-    // What has to go there for it moves before it does.
+    // This may evict records there, which move on first.
     const place = to.place()
     from.bytes.copy(to.bytes, place, at, at + length)
     to.close(place, length)
   }
 
-  /** Where a record goes that falls out of a ring; undefined: nowhere. */
+  /** The next ring for a record evicted from a ring; undefined: drop it. */
   #nextRing(from: SpanRing, record: SpanRecord): SpanRing | undefined {
     const nowMs = this.#now()
     if (from === this.#errors || from === this.#slowest) return undefined
     if (record.endUs < (nowMs - this.#windowMs) * 1000) return undefined
     const entry = this.#interest.find(record.trace(2), record.trace(3))
     const interest = entry < 0 ? record.interest : this.#interest.interest(entry)
-    // Whoever puts everything into one trace takes no more than a part of what others need, too.
+    // An application that puts everything into one trace gets only a share of these rings.
     if (from === this.#young && entry >= 0 && !this.#interest.takesSpan(entry)) return undefined
     if (interest === Interest.error) return this.#errors
     if (from === this.#slow) {

@@ -1,34 +1,34 @@
 import { CountedPairs, pairBytes } from './counted-pairs.ts'
 import { CountedTexts } from './counted-texts.ts'
 
-/** UTF-16 units of a name; functions of templates have endless ones. */
+/** Limit in UTF-16 code units; names of templates can be endless. */
 const mostText = 512
 /** Shares of the memory; the rest is for texts. */
 const nodeShare = 0.27
 const frameShare = 0.09
-/** Of all that there is room for, what comes at a time may take. */
+/** Largest share that one addition may fill. */
 const mostAtATime = 1 / 3
-/** Types of frames share a number of 32 bits with the file. */
+/** The type of a frame shares a 32-bit number with its file. */
 const typeBits = 5
 const serviceType = (1 << typeBits) - 1
-/** Beyond the numbers of all types. */
+/** Above the numbers of all types. */
 export const typeEnd = 1 << typeBits
 
 export const rootNode = 0
-/** Numbers of what is empty. */
+/** Numbers of empty values. */
 export const noText = 0
 export const noType = 0
 
 /**
- * Stacks that share their beginnings, as a tree: below the root stand services, below them frames, the outermost first.
- * Whatever nobody refers to any more is gone at once, so that nothing has ever to be rebuilt. Memory is taken once; where
- * it does not suffice, `evict` is asked to let go of something, and answers false where it has nothing left.
+ * Stacks with shared prefixes, as a tree: below the root are services, below them frames, outermost first. Entries
+ * without references are removed at once, so nothing ever has to be rebuilt. Memory is allocated once; if it runs out,
+ * `evict` is called to release something, and returns false if there is nothing left.
  */
 export class StackTrie {
   readonly #texts: CountedTexts
-  /** Name, and file with type. */
+  /** Pairs of name, and file with type. */
   readonly #frames: CountedPairs
-  /** Parent and frame. */
+  /** Pairs of parent and frame. */
   readonly #nodes: CountedPairs
   readonly #types = ['']
   readonly #evict: () => boolean
@@ -59,22 +59,22 @@ export class StackTrie {
     return this.#nodes.size
   }
 
-  /** Beyond the numbers of all nodes. */
+  /** Above the numbers of all nodes. */
   get end(): number {
     return this.#nodes.end
   }
 
-  /** Beyond the numbers of all texts. */
+  /** Above the numbers of all texts. */
   get textEnd(): number {
     return this.#texts.end
   }
 
-  /** By node. The root is its own. */
+  /** Parent by node. The root is its own parent. */
   get parents(): Uint32Array {
     return this.#nodes.first
   }
 
-  /** By node: the number of its frame. */
+  /** Frame number by node. */
   get frames(): Uint32Array {
     return this.#nodes.second
   }
@@ -83,22 +83,22 @@ export class StackTrie {
     return (this.#frames.second[frame]! & serviceType) === serviceType
   }
 
-  /** The number of its text. */
+  /** Text number of a frame's name. */
   nameOf(frame: number): number {
     return this.#frames.first[frame]!
   }
 
-  /** The same. */
+  /** Text number of a frame's file. */
   fileOf(frame: number): number {
     return this.#frames.second[frame]! >>> typeBits
   }
 
-  /** For `typeName`. */
+  /** Type of a frame, for `typeName`. */
   typeOf(frame: number): number {
     return this.isService(frame) ? noType : this.#frames.second[frame]! & serviceType
   }
 
-  /** `profile.frame.type`; '' of what has none. */
+  /** `profile.frame.type`; '' if there is none. */
   typeName(type: number): string {
     return this.#types[type] ?? ''
   }
@@ -107,29 +107,29 @@ export class StackTrie {
     return this.#texts.text(number)
   }
 
-  /** The name of a node of a service. */
+  /** The name of a service's node. */
   serviceOf(node: number): string {
     return this.text(this.nameOf(this.frames[node]!))
   }
 
-  /** The node of a service; -1: nothing is known of it. */
+  /** The node of a service; -1: unknown. */
   findService(name: string): number {
     const text = this.#texts.find(bounded(name))
     const frame = text < 0 ? -1 : this.#frames.find(text, fileAndType(noText, serviceType))
     return frame < 0 ? -1 : this.#nodes.find(rootNode, frame)
   }
 
-  /** What is added from here on may take a third of all room. */
+  /** Additions from here on may fill a third of the memory. */
   begin(): void {
     this.#newNodes = this.#newFrames = this.#newTextBytes = 0
   }
 
-  /** The number of a frame, which has to be let go of; -1: there is no room. */
+  /** The number of a frame, which the caller must release; -1: no room. */
   holdFrame(name: string, file: string, type: string): number {
     return this.#holdFrame(name, file, this.#type(type))
   }
 
-  /** The same of what stands for a service. */
+  /** The same for the frame that stands for a service. */
   holdService(name: string): number {
     return this.#holdFrame(name, '', serviceType)
   }
@@ -144,9 +144,8 @@ export class StackTrie {
   }
 
   /**
-   * The node that is reached from another one by so many frames, all of which are held; made where it is not there.
-   * -1: there is no room. Whoever wants to keep it has to hold it before anything else is added. `isLast`: the node for
-   * which room was kept until now.
+   * The descendant of a node along `depth` held frames, created if missing; -1: no room. The caller must hold it before
+   * adding anything else. `isLast`: the node for which room was reserved.
    */
   descend(from: number, path: ArrayLike<number>, depth: number, isLast = false): number {
     const nodes = this.#nodes
@@ -166,7 +165,7 @@ export class StackTrie {
         for (; at < depth; at++) node = this.#node(node, path[at]!)
         return node
       }
-      // What was found may go with it.
+      // Eviction may remove what was found.
       if (!this.#evict()) return -1
     }
   }
@@ -209,7 +208,7 @@ export class StackTrie {
       const known = this.#frames.find(nameText, second)
       const frame = known < 0 ? this.#newFrame(nameText, second) : known
       if (frame >= 0) this.#frames.count[frame]!++
-      // A new frame has them for itself.
+      // A new frame holds them itself.
       if (frame >= 0 && known < 0) return frame
       this.#releaseText(fileText)
       this.#releaseText(nameText)
@@ -247,7 +246,7 @@ function fileAndType(file: number, type: number): number {
   return ((file << typeBits) | type) >>> 0
 }
 
-/** A text of its own: a part of a long one would keep all of it. */
+/** A copy: a substring would keep the whole parent text alive. */
 function bounded(text: string): string {
   return text.length <= mostText ? text : Buffer.from(`${text.slice(0, mostText - 1)}…`).toString()
 }

@@ -1,8 +1,8 @@
 import type { Interest } from './span-routes.ts'
 
 const ways = 4
-// An entry, in words: the random half of the trace's id, class and route, when, the duration as a float,
-// and how many of its spans outlived others.
+// An entry, in words: the random half of the trace ID, interest and route, time, the duration as a float, and how many
+// of its spans were retained.
 const stride = 6
 const kindAt = 2
 const timeAt = 3
@@ -10,8 +10,8 @@ const durationAt = 4
 const spansAt = 5
 
 /**
- * Why traces are of interest, by the last eight bytes of their ids, which are random. A table of a fixed size: where a
- * bucket is full, what matters least and is oldest gives way.
+ * Why traces are of interest, by the last eight bytes of their IDs, which are random. A table of fixed size: a full
+ * bucket evicts the entry of lowest priority, then the oldest.
  */
 export class TraceInterest {
   readonly #words: Uint32Array
@@ -20,7 +20,7 @@ export class TraceInterest {
   readonly #windowMs: number
   readonly #mostSpans: number
 
-  /** Knows `most` traces, of which `mostSpans` each outlive others. */
+  /** Room for `most` traces, each with up to `mostSpans` retained spans. */
   constructor({ most, mostSpans, windowMs }: { most: number; mostSpans: number; windowMs: number }) {
     const buckets = 2 ** Math.floor(Math.log2(Math.max(1, most / ways)))
     this.#mask = buckets - 1
@@ -34,7 +34,7 @@ export class TraceInterest {
     return this.#words.byteLength
   }
 
-  /** Notes that a trace is of interest, for a span of a route that took so long. */
+  /** Marks a trace as interesting because of a span with this route and duration. */
   mark(a: number, b: number, interest: Interest, route: number, durationMs: number, nowMs: number): void {
     const words = this.#words
     const known = this.find(a, b)
@@ -54,7 +54,7 @@ export class TraceInterest {
     this.#floats[at + durationAt] = durationMs
   }
 
-  /** The entry of a trace; -1: it is of none. */
+  /** The entry of a trace; -1: none. */
   find(a: number, b: number): number {
     const words = this.#words
     const from = this.#bucket(a, b)
@@ -75,12 +75,12 @@ export class TraceInterest {
     return this.#floats[entry + durationAt]!
   }
 
-  /** Counts a span that is to outlive others; false: there were too many. */
+  /** Counts a retained span; false: over the limit. */
   takesSpan(entry: number): boolean {
     return ++this.#words[entry + spansAt]! <= this.#mostSpans
   }
 
-  /** When it was noted, in seconds since the Unix epoch. */
+  /** When it was marked, in seconds since the Unix epoch. */
   second(entry: number): number {
     return this.#words[entry + timeAt]!
   }

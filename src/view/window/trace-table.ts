@@ -1,23 +1,23 @@
 import { SpanRecord } from './span-record.ts'
 import type { SpanRing } from './span-ring.ts'
 
-/** About so many of the newest in each ring are looked at: 10 ms worth. */
+/** Approximate number of the newest records to read in each ring: 10 ms of work. */
 export const mostRecords = 32_768
-/** A page of the ring, which is looked at as a whole, holds no more. */
+/** Maximum number of records in a page of the ring, which is always read as a whole. */
 const mostOfPage = 1024
-/** Odd and known to nobody: whoever chooses ids of traces cannot make them meet. */
+/** Odd and random: clients that choose trace IDs cannot force collisions. */
 const factors = new Uint32Array(4).map(() => (Math.random() * 2 ** 32) | 1)
 
-/** The newest records of some rings, by trace, for the time of one look. A trace is a number, and so is a record. */
+/** The newest records of some rings grouped by trace, for the duration of one query. Traces and records are numbers. */
 export class TraceTable {
-  /** How many there are. */
+  /** Number of traces. */
   traces = 0
   spans = 0
-  /** By record: its ring, its place in there, and another record of its trace; -1: that was all. */
+  /** By record: its ring, its offset there, and the next record of its trace; -1: none. */
   readonly ring: Uint8Array
   readonly at: Int32Array
   readonly next: Int32Array
-  /** By trace: one of its records, and what they come to. */
+  /** By trace: one of its records, and the totals. */
   readonly first: Int32Array
   readonly count: Uint32Array
   readonly errors: Uint32Array
@@ -29,7 +29,7 @@ export class TraceTable {
   readonly #record = new SpanRecord()
   readonly #other = new SpanRecord()
 
-  /** Leaves out spans that ended before `sinceUs`. */
+  /** Ignores spans that ended before `sinceUs`. */
   constructor(rings: readonly SpanRing[], sinceUs: number) {
     let most = 0
     for (const ring of rings) most += Math.min(ring.records, mostRecords + mostOfPage)
@@ -73,7 +73,7 @@ export class TraceTable {
     if (endUs > this.endUs[trace]!) this.endUs[trace] = endUs
   }
 
-  /** Where the number of its trace stands, or is to stand. */
+  /** The slot of the record's trace, or the free one for it. */
   #slotOf(record: SpanRecord): number {
     const mask = this.#slots.length - 1
     const hash =

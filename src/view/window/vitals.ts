@@ -1,4 +1,4 @@
-// How the host has fared, second by second: the lines of the six charts of the overview.
+// Host metrics second by second: the lines of the six charts of the overview.
 
 import { SampleHistory } from './sample-history.ts'
 
@@ -8,7 +8,7 @@ export interface VitalSeries {
   readonly unit: '%' | 'By' | 'By/s' | '1/s'
 }
 
-/** The lines, in the order in which they are told. Those of `cpu` and `memory` are parts of one whole. */
+/** The lines, in their order in documents. Those of `cpu` and `memory` are parts of a whole. */
 export const vitalSeries = {
   /** Of all CPUs together. */
   cpuUser: { chart: 'cpu', label: 'user', unit: '%' },
@@ -40,33 +40,33 @@ export type VitalId = keyof typeof vitalSeries
 const ids = Object.keys(vitalSeries) as VitalId[]
 const columns = Object.fromEntries(ids.map((id, i) => [id, i])) as Record<VitalId, number>
 
-/** What has no line, and is only known as it is now; `NaN` where it is not known. */
+/** Current values without a line; `NaN` if unknown. */
 export interface VitalFacts {
   memoryBytes: number
-  /** What programs may still take without swapping. */
+  /** Memory that programs can take without swapping. */
   memoryAvailableBytes: number
-  /** Of one core, of this process. */
+  /** Percent of one core, for this process. */
   agentCpuPercent: number
 }
 
 export interface VitalsOptions {
   readonly windowMs: number
-  /** Memory at most: where it does not last for the window, that is shorter. */
+  /** Maximum memory; if it does not suffice for the window, the window is shorter. */
   readonly maxBytes: number
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now?: () => number
 }
 
-/** What is told of the past. */
+/** Past values of a document. */
 export interface VitalsPast {
   readonly fromMs: number
   readonly stepMs: number
-  /** Line by line. */
+  /** By line. */
   readonly values: (number | null)[][]
 }
 
 const secondMs = 1000
-/** Shorter than this the past is no past. */
+/** Minimum number of rows. */
 const fewestRows = 60
 
 export class Vitals {
@@ -81,7 +81,7 @@ export class Vitals {
 
   constructor({ windowMs, maxBytes, now = () => performance.now() }: VitalsOptions) {
     this.#now = now
-    // Blocks of eight columns, and what each of them takes beside its values.
+    // Allocated in blocks of eight columns, with an overhead for each.
     const columnsHeld = Math.ceil(ids.length / 8) * 8
     const rows = Math.floor((maxBytes - columnsHeld * 32) / (columnsHeld * 4))
     this.#history = new SampleHistory({
@@ -92,12 +92,12 @@ export class Vitals {
     for (const _ of ids) this.#history.take()
   }
 
-  /** Memory that it takes: all of it from the start. */
+  /** Memory in use: allocated at the start. */
   get bytes(): number {
     return this.#history.bytes
   }
 
-  /** Seconds that it can look back. */
+  /** Seconds of history. */
   get seconds(): number {
     return this.#history.rows
   }
@@ -107,7 +107,7 @@ export class Vitals {
     return this.#history.newest
   }
 
-  /** Values that are set from now on are of this second. */
+  /** Starts the current second: values set from now on belong to it. */
   begin(): void {
     this.#history.begin(this.#now())
   }
@@ -121,14 +121,14 @@ export class Vitals {
     return ids.map(id => shown(this.#history.at(columns[id], second)))
   }
 
-  /** When a second was: milliseconds since the Unix epoch. */
+  /** Time of a second, in milliseconds since the Unix epoch. */
   timeOf(second: number): number {
     return Math.round(Date.now() - this.#now() + this.#history.timeOf(second))
   }
 
   /**
-   * What came before the second `until`, for so many seconds: at most `mostPoints` of each line, which are means of more
-   * than a second where they would be more.
+   * Values of the `seconds` before `until`: at most `mostPoints` per line, averaged over several seconds if there would
+   * be more.
    */
   past(until: number, seconds: number, mostPoints: number): VitalsPast {
     const history = this.#history
@@ -148,7 +148,7 @@ export class Vitals {
     }
   }
 
-  /** Mean of the last so many seconds of which something is known; `NaN` where that is none. */
+  /** Mean of the known values in the last `seconds`; `NaN` if there are none. */
   mean(id: VitalId, seconds: number): number {
     return this.#mean(columns[id], this.#history.newest - seconds + 1, seconds)
   }
@@ -167,7 +167,7 @@ export class Vitals {
   }
 }
 
-/** No line needs more than hundredths, and a float has more digits than it means. */
+/** Two decimals suffice, and hide the meaningless digits of a float. */
 function shown(value: number): number | null {
   return Number.isFinite(value) ? Math.round(value * 100) / 100 : null
 }

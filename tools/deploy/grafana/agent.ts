@@ -5,7 +5,7 @@ import { costRows } from './agent-cost.ts'
 import { exportRows } from './agent-export.ts'
 import { type Dashboard, queryVariable, sourceVariable } from './dashboard.ts'
 
-/** Of the agents that are chosen; all at first. */
+/** Selects agents; all by default. */
 export const agentVariables: readonly object[] = [
   sourceVariable('datasource', 'Data source', 'prometheus'),
   queryVariable('job', 'Job', 'label_values(svc_config_info, job)', { multi: true }),

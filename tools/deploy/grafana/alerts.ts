@@ -1,4 +1,4 @@
-// Alerts: few, and each with something to do.
+// Alerts: few, and each requires an action.
 import { agentAlerts } from './agent-alerts.ts'
 import { hostAlerts } from './host-alerts.ts'
 import { alert, type RuleGroup, value } from './rule.ts'

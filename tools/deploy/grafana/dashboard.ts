@@ -1,15 +1,15 @@
-// A dashboard of rows of panels, as the JSON that Grafana imports.
+// A dashboard of rows of panels, as JSON for Grafana's import.
 import { type Panel, prometheus } from './panel.ts'
 
 export interface Row {
   readonly title: string
-  /** Folded at first: its queries run when it is opened. */
+  /** Collapsed by default: its queries run when it is opened. */
   readonly folded?: boolean
   readonly panels: readonly Panel[]
 }
 
 export interface Dashboard {
-  /** Never changes: links and updates find a dashboard by it. */
+  /** Constant: links and updates identify a dashboard by it. */
   readonly uid: string
   readonly title: string
   readonly description: string
@@ -17,7 +17,7 @@ export interface Dashboard {
   readonly rows: readonly Row[]
 }
 
-/** The sources of data of this kind. */
+/** The data sources of this kind. */
 export function sourceVariable(name: string, label: string, query: string): object {
   return { type: 'datasource', name, label, query, refresh: 1, hide: 0, multi: false, options: [], regex: '' }
 }
@@ -27,7 +27,7 @@ export interface QueryLook {
   readonly hidden?: boolean
 }
 
-/** Values that a query of the Prometheus data source finds, such as `label_values(up, job)`. */
+/** Values from a query of the Prometheus data source, such as `label_values(up, job)`. */
 export function queryVariable(name: string, label: string, query: string, look: QueryLook = {}): object {
   const { multi = false, hidden = false } = look
   return {
@@ -50,7 +50,7 @@ export function queryVariable(name: string, label: string, query: string, look: 
   }
 }
 
-/** One of these; the first at first. */
+/** A choice of these values; the first is the default. */
 export function choiceVariable(name: string, label: string, values: readonly string[]): object {
   const options = values.map((value, i) => ({ text: value, value, selected: i === 0 }))
   return {
@@ -98,7 +98,7 @@ export function dashboardText(dashboard: Dashboard): string {
   return `${JSON.stringify(document, null, 1)}\n`
 }
 
-/** Every row begins on a line of its own; its panels flow from left to right. */
+/** Every row starts on a new line; its panels flow from left to right. */
 function placed(rows: readonly Row[]): object[] {
   const all: object[] = []
   let id = 0

@@ -3,7 +3,7 @@ import type { Row } from './dashboard.ts'
 import type { Panel, Queries } from './panel.ts'
 import { lines } from './panel-kinds.ts'
 
-/** Fields of /proc/meminfo by their own names. */
+/** Fields of /proc/meminfo, with their original names. */
 function fields(title: string, description: string, names: readonly string[]): Panel {
   const queries: Queries = Object.fromEntries(names.map(name => [name, `node_memory_${name}_bytes{HOST}`]))
   return lines(title, description, 'bytes', queries, { min: 0 })

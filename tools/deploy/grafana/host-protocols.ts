@@ -1,9 +1,9 @@
-// Sockets and protocols of the network; and the collectors that read all of this.
+// Sockets and network protocols; and the collectors that read all of this.
 import type { Row } from './dashboard.ts'
 import type { Look, Panel } from './panel.ts'
 import { lines } from './panel-kinds.ts'
 
-/** Counters of /proc/net/netstat and snmp by their own names. */
+/** Counters of /proc/net/netstat and snmp, with their original names. */
 function netstat(
   title: string,
   description: string,

@@ -1,4 +1,4 @@
-// Processor, memory, network and disks of a host in full.
+// Processor, memory, network and disks of a host in detail.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 

@@ -1,4 +1,4 @@
-// Clock, the kernel's work, sensors and services of a host.
+// Clock, kernel, sensors and services of a host.
 import type { Row } from './dashboard.ts'
 import { lines } from './panel-kinds.ts'
 

@@ -1,4 +1,4 @@
-// Devices of the network and their traffic.
+// Network devices and their traffic.
 import type { Row } from './dashboard.ts'
 import type { Panel, Queries } from './panel.ts'
 import { lines } from './panel-kinds.ts'

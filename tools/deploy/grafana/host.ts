@@ -1,4 +1,4 @@
-// The host as users of the dashboard "Node Exporter Full" know it, with its variables and the names of its rows.
+// The host dashboard: familiar to users of "Node Exporter Full", with the same variables and row names.
 import { type Dashboard, queryVariable, sourceVariable } from './dashboard.ts'
 import { memoryRows } from './host-memory.ts'
 import { hostOverview } from './host-overview.ts'

@@ -1,7 +1,7 @@
-// Items of the pipeline, as the agent's metrics call them.
+// Items of the pipeline, with their names in the agent's metrics.
 import { dropReasons } from '../../../src/foundation/model/drop-reasons.ts'
 
-/** Signal → what its items are called in metrics. */
+/** Signal → name of its items in metrics. */
 export const signalItems = {
   traces: 'spans',
   metrics: 'metrics',

@@ -1,4 +1,4 @@
-// The kinds of panels that dashboards are made of.
+// The kinds of panels in dashboards.
 import { fieldConfig, instant, type Look, type Panel, panel, type Queries, refId, target } from './panel.ts'
 
 /** Lines over time. Units are Grafana's: `bytes`, `s`, `percentunit`. */
@@ -53,7 +53,7 @@ export function stat(
   })
 }
 
-/** A number that has an end, as a dial. */
+/** A number with a maximum, as a dial. */
 export function gauge(
   title: string,
   description: string,
@@ -68,7 +68,7 @@ export function gauge(
   })
 }
 
-/** Where each series has been over time, as coloured squares. */
+/** Values of each series over time, as coloured squares. */
 export function heatmap(
   title: string,
   description: string,
@@ -98,7 +98,7 @@ export function heatmap(
   )
 }
 
-/** Rows of what is now: each query is a column, named by its key, and rows with equal labels are one. */
+/** Current values as a table: each query is a column named by its key, and rows with equal labels are merged. */
 export function table(
   title: string,
   description: string,

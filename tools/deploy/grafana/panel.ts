@@ -1,6 +1,6 @@
 // Panels of dashboards, in the form of Grafana 10 and 11.
 
-/** Legend → expression of PromQL. A legend may name labels: `{{device}}`. */
+/** Legend → PromQL expression. A legend may contain labels: `{{device}}`. */
 export type Queries = Readonly<Record<string, string>>
 
 export interface Panel {
@@ -9,7 +9,7 @@ export interface Panel {
   readonly width: number
   /** In rows of 30 pixels. */
   readonly height: number
-  /** All but its number and its place. */
+  /** Without its number and its position. */
   readonly json: object
 }
 
@@ -19,23 +19,23 @@ export interface Look {
   readonly min?: number
   readonly max?: number
   readonly decimals?: number
-  /** Areas on top of one another. */
+  /** Stacked areas. */
   readonly stack?: boolean
-  /** Legends that match are drawn below zero. */
+  /** Matching legends are drawn below zero. */
   readonly below?: string
-  /** From where on it is yellow, and red. */
+  /** Thresholds of yellow and red. */
   readonly warn?: number
   readonly bad?: number
   /** Units of single columns or legends. */
   readonly units?: Readonly<Record<string, string>>
-  /** What labels are called as columns. */
+  /** Column names of labels. */
   readonly names?: Readonly<Record<string, string>>
 }
 
-/** The data source that a variable of every dashboard names. */
+/** The data source chosen by a variable of every dashboard. */
 export const prometheus = { type: 'prometheus', uid: `\${datasource}` }
 
-/** Words of expressions, and what they stand for: the series of what is chosen, and time enough for two scrapes. */
+/** Placeholders in expressions: the selected series, and a range that includes two scrapes. */
 const words: Readonly<Record<string, string>> = {
   HOST: 'instance="$node",job="$job"',
   AGENT: 'instance=~"$instance",job=~"$job"',
@@ -46,7 +46,7 @@ function spelledOut(expr: string): string {
   return expr.replaceAll(/\b[A-Z]{4,}\b/g, word => words[word] ?? word)
 }
 
-/** A panel of any type. `rest` comes behind what all have, and over it. */
+/** A panel of any type. `rest` is appended to the common part, and overrides it. */
 export function panel(
   type: string,
   title: string,
@@ -81,7 +81,7 @@ export function target(ref: string, legend: string, expr: string): object {
   }
 }
 
-/** The last value alone, as rows. */
+/** Only the last value, as rows. */
 export function instant(ref: string, expr: string): object {
   return {
     refId: ref,
@@ -93,7 +93,7 @@ export function instant(ref: string, expr: string): object {
   }
 }
 
-/** How values look, and which of them are bad. */
+/** Format of values, and thresholds. */
 export function fieldConfig(
   unit: string,
   { min, max, decimals, warn, bad, units = {} }: Look,

@@ -1,4 +1,4 @@
-// Flame graphs of what svc sampled, kept by Pyroscope, and what the sampling costs.
+// Flame graphs of svc's samples, stored by Pyroscope, and the cost of sampling.
 import { agentVariables } from './agent.ts'
 import { type Dashboard, type Row, sourceVariable } from './dashboard.ts'
 import { type Panel, panel } from './panel.ts'
@@ -6,7 +6,7 @@ import { lines } from './panel-kinds.ts'
 
 const pyroscope = { type: 'grafana-pyroscope-datasource', uid: `\${profiles}` }
 
-/** Values that Pyroscope knows: kinds of profiles, or values of a label. */
+/** Values from Pyroscope: kinds of profiles, or values of a label. */
 function profileVariable(name: string, label: string, query: object): object {
   return {
     type: 'query',

@@ -1,11 +1,11 @@
-// Frequent queries of alerts and long ranges, computed once.
+// Frequent queries of alerts and long ranges, precomputed.
 import { signalItems, unintended } from './items.ts'
 import type { Recording, RuleGroup } from './rule.ts'
 
-/** The agent was there before. */
+/** The agent existed before. */
 const known = 'on (job, instance) svc_config_info offset 15m'
 
-/** A reason has no series before its first loss, which may be its only one: what is new counts whole. */
+/** A reason has no series before its first loss, which may be its only one: a new series counts in full. */
 function dropped(items: string): string {
   const series = `svc_${items}_dropped_total{${unintended}}`
   return `sum by (job, instance, reason) (increase(${series}[15m]) > 0 or (${series} unless ${series} offset 15m) and ${known})`
@@ -21,7 +21,7 @@ const items: readonly Recording[] = Object.entries(signalItems).flatMap(([signal
 ])
 
 const count = 'http_server_request_duration_seconds_count'
-/** Where service.name is no label, it is the job. */
+/** If there is no label service.name, it is the job. */
 const by = 'job, service_name'
 
 const requests: readonly Recording[] = [

@@ -1,4 +1,4 @@
-// Rules in the form of Prometheus ("Recording rules", "Alerting rules").
+// Rules in Prometheus format ("Recording rules", "Alerting rules").
 
 export interface Recording {
   readonly record: string
@@ -19,7 +19,7 @@ export interface RuleGroup {
   readonly rules: readonly (Recording | Alert)[]
 }
 
-/** Template of a number in a text of an alert, in words: `4h 2m`, `12.5%`, `3.2k`. */
+/** Template of a number in an alert's text: `4h 2m`, `12.5%`, `3.2k`. */
 export const value = {
   plain: '{{ $value | humanize }}',
   percent: '{{ $value | humanizePercentage }}',
@@ -28,7 +28,7 @@ export const value = {
 }
 
 export interface AlertText {
-  /** One line with the place. */
+  /** One line, including the place. */
   readonly summary: string
   /** Its meaning, and the first step. */
   readonly description: string

@@ -1,4 +1,4 @@
-// Other calls of services: gRPC, databases, messages, names; and their connections.
+// Other calls of services: gRPC, databases, messages, name resolution; and their connections.
 import type { Row } from './dashboard.ts'
 import type { Panel } from './panel.ts'
 import { lines } from './panel-kinds.ts'

@@ -16,7 +16,7 @@ const pairs = 'client, server'
 const failures = `(${rate('failed_total', pairs)} or 0 * ${pair}) / (${pair} > 0)`
 const p95 = (side: string) => `histogram_quantile(0.95, ${rate(`${side}_seconds_bucket`, `le, ${pairs}`)})`
 
-/** The panel takes a table with the columns source and target as lines, and the other as circles. */
+/** The panel takes one table with the columns source and target as edges, and another as nodes. */
 const map = panel(
   'nodeGraph',
   'Map',

@@ -11,7 +11,7 @@ const buckets = `http_server_request_duration_seconds_bucket{${service}}`
 const rate = (series: string, by = '') => `sum${by === '' ? '' : ` by (${by})`} (rate(${series}[RATE]))`
 const quantile = (part: number, by = '') =>
   `histogram_quantile(${part}, ${rate(buckets, by === '' ? 'le' : `le, ${by}`)})`
-/** No failures if there is no series of failures. */
+/** Zero if there is no series of failures. */
 const errors = (by = '') => `(${rate(failed, by)} or 0 * ${rate(count, by)}) / (${rate(count, by)} > 0)`
 
 const overview: Row = {

@@ -7,7 +7,7 @@ import { Pill } from '../../parts/small.tsx'
 import { Reading } from '../../parts/state.tsx'
 import { Table } from '../../parts/table.tsx'
 
-/** The checks of `svc doctor`, run on request, because they try things. */
+/** The checks of `svc doctor`, run on request because they have a cost. */
 export function Doctor() {
   const runs = useSignal(0)
   return (

@@ -1,10 +1,10 @@
-// Folds records that say the same again and again into one row each.
+// Folds repeated records into one row each.
 
 import type { LogsLine } from '../../../src/view/api/ui/documents.ts'
 
 export type LogRecord = LogsLine['records'][number]
 
-/** Consecutive records that are alike. */
+/** Consecutive similar records. */
 export interface Fold {
   /** The newest of them. */
   readonly record: LogRecord
@@ -34,7 +34,7 @@ function patternOf(record: LogRecord): string {
   return found
 }
 
-/** Each record as a row of its own. */
+/** Each record as a separate row. */
 export function unfolded(records: readonly LogRecord[]): readonly Fold[] {
   return records.map(record => ({ record, first: record, count: 1 }))
 }

@@ -1,4 +1,4 @@
-// How many records there were when, by level, the gravest on top.
+// Number of records over time, by level, most severe on top.
 
 import { useSignal } from '@preact/signals'
 import { announce } from '../../lib/announce.ts'
@@ -25,7 +25,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
   const most = Math.max(1, ...sums)
   const cursor = useSignal(-1)
   const at = Math.min(cursor.value, columns - 1)
-  const tell = (i: number) => {
+  const columnText = (i: number) => {
     const parts = rows.flatMap(({ level, counts }) =>
       counts[i]! > 0 ? [`${whole(counts[i]!)} ${level}`] : [],
     )
@@ -37,7 +37,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
     event.preventDefault()
     const next = Math.max(0, Math.min(columns - 1, (at < 0 ? columns : at) + step))
     cursor.value = next
-    announce(tell(next))
+    announce(columnText(next))
   }
   return (
     <Figure
@@ -51,7 +51,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
         preserveAspectRatio="none"
         height={heightPx}
         role="img"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: its cursor is moved by keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys move its cursor
         tabIndex={0}
         aria-label="Log records by time and level. Arrow keys move the cursor."
         onKeyDown={move}
@@ -70,7 +70,7 @@ export function HistogramFigure({ histogram }: { readonly histogram: Histogram }
           </g>
         ))}
       </svg>
-      <p class="under-cursor">{at < 0 ? `\u00a0` : tell(at)}</p>
+      <p class="under-cursor">{at < 0 ? `\u00a0` : columnText(at)}</p>
       <ul class="legend">
         {rows.map(({ level, total }) => (
           <li key={level}>

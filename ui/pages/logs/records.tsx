@@ -10,14 +10,14 @@ import { ServiceLink } from '../../parts/small.tsx'
 import { type Fold, folded, type LogRecord, unfolded } from './fold.ts'
 import { levelOf } from './tail.ts'
 
-/** Rows in the page at once. */
+/** Maximum number of rendered rows. */
 const mostRows = 250
-/** So near to the bottom one is at the bottom. */
+/** Distance that counts as the bottom. */
 const nearPx = 4
 
 interface Held {
   readonly records: readonly LogRecord[]
-  /** Rows up to here are shown, counted from the first; undefined: up to the last. */
+  /** Index after the last rendered row; undefined: all newer rows are rendered. */
   readonly end: number | undefined
 }
 
@@ -52,13 +52,13 @@ export function Records({
   const hold = (to?: number) => {
     held.value = { records: read, end: to ?? held.value?.end }
   }
-  /** Turns to other rows, starting at their near end. */
+  /** Moves the rendered range, starting at its near end. */
   const leaf = (to: number, earlier: boolean) => {
     hold(to)
     turned.current = earlier ? 'bottom' : 'top'
   }
   useEffect(() => {
-    // A link to a record: it is brought into sight.
+    // Scrolls to a linked record.
     const at = open < 0 ? -1 : rows.findIndex(row => row.record.id === open || row.first.id === open)
     if (at < 0) return
     turned.current = 'open'
@@ -130,17 +130,17 @@ export function Records({
   )
 }
 
-/** How many there are that were not when reading began. */
+/** Number of records added since reading began. */
 function newsOf(records: readonly LogRecord[], read: readonly LogRecord[]): number {
   const last = read.at(-1)?.id ?? -1
-  // Numbers begin again when the agent does.
+  // Numbers restart with the agent.
   if ((records.at(-1)?.id ?? -1) < last) return records.length
   let news = 0
   for (let i = records.length - 1; i >= 0 && records[i]!.id > last; i--) news++
   return news
 }
 
-/** Up and down move from row to row, also into the list: from below. */
+/** Up and down move between rows, and enter the list from below. */
 function move(event: KeyboardEvent): void {
   const list = event.currentTarget as HTMLElement
   const row = (event.target as Element).closest('li')
@@ -210,13 +210,13 @@ function plain(body: string): string {
   return body.includes('\u001b[') ? body.replace(/\u001b\[[0-9;]{0,20}m/g, '') : body
 }
 
-/** Where a body is JSON, it is easier to read on lines of its own. */
+/** JSON is easier to read on several lines. */
 function spread(body: string): string {
   if (!/^\s*[[{]/.test(body)) return plain(body)
   try {
     return JSON.stringify(JSON.parse(body), null, 2)
   } catch {
-    // Cut off, or only alike.
+    // Cut off, or not really JSON.
     return plain(body)
   }
 }

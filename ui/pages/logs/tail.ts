@@ -8,16 +8,16 @@ export type Histogram = Start['histogram']
 export type Level = Histogram['levels'][number]['level']
 
 export interface Tail {
-  /** The oldest first. */
+  /** Oldest first. */
   readonly records: readonly LogRecord[]
   readonly histogram: Histogram
   readonly services: readonly string[]
   readonly off: string
-  /** Records that came faster than they could be shown, since the page was opened. */
+  /** Records skipped because they arrived too fast, since the page was opened. */
   readonly skipped: number
 }
 
-/** Records in the page. */
+/** Maximum number of records in the page. */
 export const mostRecords = 2000
 
 const levels: readonly Level[] = ['trace', 'debug', 'info', 'warn', 'error', 'fatal']
@@ -27,7 +27,7 @@ export function levelOf(severity: number): Level {
   return levels[Math.floor((severity - 1) / 4)] ?? 'unknown'
 }
 
-/** The tail after a further line, that came at `nowMs`; undefined until the first. */
+/** The tail with another line, received at `nowMs`; undefined until the first. */
 export function extended(before: Tail | undefined, line: LogsLine, nowMs: number): Tail | undefined {
   if (line.kind === 'start') {
     const { histogram, services, no_data_reason: off } = line
@@ -47,8 +47,8 @@ export function extended(before: Tail | undefined, line: LogsLine, nowMs: number
 }
 
 /**
- * The histogram with further records; its columns move on with time, and their number stays. Records that claim to be of
- * later than now are of the last column.
+ * The histogram with further records; its columns move with time, and their number is constant. Records with a time in
+ * the future go into the last column.
  */
 export function counted(histogram: Histogram, records: readonly LogRecord[], nowMs: number): Histogram {
   const columns = histogram.levels[0]?.counts.length ?? 0
@@ -76,7 +76,7 @@ export function counted(histogram: Histogram, records: readonly LogRecord[], now
   return { from_ms: from_ms + moved * step_ms, step_ms, levels: rows }
 }
 
-/** Its newest columns, as many as reach back `seconds`. */
+/** Its newest columns, covering `seconds`. */
 export function newest(histogram: Histogram, seconds: number): Histogram {
   const columns = histogram.levels[0]?.counts.length ?? 0
   const first = Math.max(0, columns - Math.ceil((seconds * 1000) / histogram.step_ms))

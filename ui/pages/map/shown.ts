@@ -11,7 +11,7 @@ export interface MapFilter {
   readonly resolvers: boolean
   /** None: all. */
   readonly namespaces: readonly string[]
-  /** Name of a node in whose surroundings all is; '' for none. */
+  /** Name of the node in focus; '' for none. */
   readonly focus: string
   readonly hops: number
   readonly most: number

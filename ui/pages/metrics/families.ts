@@ -14,7 +14,7 @@ export interface Fit {
 /** Finds metrics by words, all of which must be in the name, help, unit or collector. */
 export class FamilyFilter {
   readonly sections: readonly Section[]
-  /** Searched text by section and family. */
+  /** Searched text, by section and family. */
   readonly #texts: readonly (readonly string[])[]
 
   constructor(sections: readonly Section[]) {
@@ -39,10 +39,10 @@ export class FamilyFilter {
   }
 }
 
-/** The first `most` metrics of the sections, with the sections that they are in. */
-export function firstOf(fits: readonly Fit[], most: number): readonly Fit[] {
+/** The first `most` metrics, with their sections. */
+export function firstOf(found: readonly Fit[], most: number): readonly Fit[] {
   let room = most
-  return fits.map(({ section, families }) => {
+  return found.map(({ section, families }) => {
     const shown = families.slice(0, room)
     room -= shown.length
     return { section, families: shown }

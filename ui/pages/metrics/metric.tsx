@@ -28,9 +28,9 @@ import { promql } from './promql.ts'
 const mostLines = 8
 const mostChoices = 200
 
-/** A value of a metric as people read it: also points in time. */
+/** A value of a metric for display, including points in time. */
 export function valueText(value: number | null, { name, unit }: Family): string {
-  // Seconds since the Unix epoch are no duration.
+  // Seconds since the Unix epoch are not a duration.
   if (value !== null && unit === 's' && value > 1e9 && /time/.test(name))
     return new Date(value * 1000).toISOString().slice(0, 19).replace('T', ' ')
   return withUnit(value, unit)
@@ -169,7 +169,7 @@ function Lines({
   readonly sums: boolean
 }) {
   const { start, times } = known
-  // The order stays once there are some values: lines that changed places with each of them could not be followed.
+  // The order is fixed once there are values: lines that keep changing places are hard to follow.
   const lines = useMemo(
     () => linesOf(known, wanted, sums),
     [start, wanted.split, wanted.only?.label, wanted.only?.value, Math.min(3, times.length)],

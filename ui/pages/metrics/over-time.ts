@@ -1,4 +1,4 @@
-// The series of a metric over time, and the lines that are drawn of them.
+// The series of a metric over time, and the lines drawn from them.
 
 import type { SeriesLine } from '../../../src/view/api/ui/documents.ts'
 
@@ -6,9 +6,9 @@ export type Start = Extract<SeriesLine, { kind: 'start' }>
 
 export interface OverTime {
   readonly start: Start
-  /** Seconds since the Unix epoch, rising. */
+  /** Seconds since the Unix epoch, ascending. */
   readonly times: readonly number[]
-  /** By series, as many as `times`. */
+  /** By series, as long as `times`. */
   readonly values: readonly (readonly (number | null)[])[]
 }
 
@@ -53,15 +53,15 @@ export function labelsOf({ series }: Start): Label[] {
     .filter(({ values }) => values.length > 1)
 }
 
-/** Series that are one line. */
+/** Series drawn as one line. */
 export interface Line {
   readonly label: string
-  /** Numbers of series. */
+  /** Indexes of series. */
   readonly members: readonly number[]
 }
 
 export interface LineSelection {
-  /** One line by value of this label; '': one by series. */
+  /** One line per value of this label; '': one per series. */
   readonly split: string
   /** Only series with this label; undefined: all. */
   readonly only: { readonly label: string; readonly value: string } | undefined
@@ -76,7 +76,7 @@ export function linesOf(known: OverTime, { split, only }: LineSelection, sums: b
     if (only !== undefined && (labels[only.label] ?? '') !== only.value) continue
     const name = split === '' ? labelText(labels, differ) || start.family.name : labels[split] || '(none)'
     const members = groups.get(name)
-    // Redacted labels may look alike.
+    // Redacted labels may be equal.
     if (members === undefined) groups.set(name, [i])
     else if (split === '') groups.set(`${name} #${i}`, [i])
     else members.push(i)
@@ -86,7 +86,7 @@ export function linesOf(known: OverTime, { split, only }: LineSelection, sums: b
   return lines.sort((a, b) => last.get(b)! - last.get(a)!)
 }
 
-/** `device=sda, mode=user`; of all labels where none are named. */
+/** `device=sda, mode=user`; all labels if no names are given. */
 export function labelText(labels: Readonly<Record<string, string>>, names = Object.keys(labels)): string {
   return names
     .filter(name => labels[name] !== undefined)
@@ -94,7 +94,7 @@ export function labelText(labels: Readonly<Record<string, string>>, names = Obje
     .join(', ')
 }
 
-/** The values of a line: the sum of its series, or their mean; null where none is known. */
+/** The values of a line: the sum of its series, or their mean; null if none is known. */
 export function combined({ times, values }: OverTime, { members }: Line, sums: boolean): (number | null)[] {
   return times.map((_, at) => {
     let sum = 0
@@ -113,7 +113,7 @@ function lastOf(values: readonly (number | null)[]): number {
   return values.findLast(value => value !== null) ?? Number.NEGATIVE_INFINITY
 }
 
-/** Series can be added up: rates, and amounts of memory; temperatures cannot. */
+/** Whether series can be added up: rates and amounts of memory can, temperatures cannot. */
 export function canBeSummed({ rate, family }: Start): boolean {
   return rate || family.unit === 'By'
 }
@@ -122,6 +122,6 @@ export function canBeSummed({ rate, family }: Start): boolean {
 export function drawnUnit({ rate, family }: Start): string {
   if (!rate) return family.unit
   if (family.type === 'histogram' || family.type === 'summary') return '1/s'
-  // Seconds in a second are a share.
+  // Seconds per second are a ratio.
   return family.unit === 'By' ? 'By/s' : family.unit === 's' ? '' : '1/s'
 }

@@ -5,9 +5,9 @@ export interface Asked {
   readonly type: string
   /** Only series with this label; undefined: all. */
   readonly only: { readonly label: string; readonly value: string } | undefined
-  /** One line by value of this label; '': one by series. */
+  /** One line per value of this label; '': one per series. */
   readonly split: string
-  /** Values of several series are added up, or else their mean is taken. */
+  /** Sums the values of several series; otherwise takes their mean. */
   readonly sums: boolean
 }
 

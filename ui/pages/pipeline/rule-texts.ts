@@ -43,7 +43,7 @@ export const examples: readonly Example[] = [
   },
 ]
 
-/** The rules as a file has them, below `pipeline:`. */
+/** The rules as in a file, below `pipeline:`. */
 export function asFile(rules: string): string {
   const text = rules.trimEnd()
   if (/^pipeline:/m.test(text)) return `${text}\n`
@@ -51,7 +51,7 @@ export function asFile(rules: string): string {
   return `pipeline:\n${lines.join('\n')}\n`
 }
 
-/** A line of a text (from 1) in three parts, of which the middle one is meant. */
+/** A line of a text (from 1) in three parts, of which the middle one is marked. */
 export function partsOfLine(
   text: string,
   { line, column, length }: { readonly line: number; readonly column: number; readonly length: number },

@@ -29,7 +29,7 @@ const mostItems = 20
 /** Rare items need repeated requests: metrics and profiles arrive every 10 to 60 s. */
 const mostTries = 25
 
-/** Kept while other pages are looked at. */
+/** Kept when the user visits other pages. */
 const rules = signal(examples[0]!.rules)
 
 interface Result {

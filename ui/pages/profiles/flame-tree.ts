@@ -1,14 +1,15 @@
-// A profile as it is drawn: nodes in pre-order, in typed arrays, so that a subtree is a range and a row is sorted.
+// A profile prepared for drawing: nodes in pre-order, in typed arrays, so that a subtree is a range and a row is
+// sorted.
 
 import type { FlameDocument } from '../../../src/view/api/ui/documents.ts'
 
-/** Columns of a tree, as the document has them. */
+/** Columns of a tree, as in the document. */
 export type FlameColumns = Pick<
   FlameDocument,
   'names' | 'files' | 'types' | 'parent' | 'name' | 'file' | 'type' | 'self' | 'sum' | 'base'
 >
 
-/** Each node before its children, siblings in the order in which they came. Node 0 is the root. */
+/** Each node before its children, siblings in their original order. Node 0 is the root. */
 export interface FlameTree {
   readonly count: number
   readonly names: readonly string[]
@@ -16,7 +17,7 @@ export interface FlameTree {
   readonly types: readonly string[]
   /** -1: none. */
   readonly parent: Int32Array
-  /** The node after the last one below it. */
+  /** Index after the last descendant. */
   readonly end: Uint32Array
   readonly depth: Uint16Array
   readonly name: Uint32Array
@@ -26,11 +27,11 @@ export interface FlameTree {
   readonly sum: Float64Array
   /** `sum` in the profile to compare with; undefined without one. */
   readonly base: Float64Array | undefined
-  /** Where a node begins from the left, in the unit of the values. */
+  /** Left edge of a node, in the unit of the values. */
   readonly left: Float64Array
-  /** Identifies nodes by the functions above them; stable between documents. */
+  /** Hash of the functions on the path to a node; stable between documents. */
   readonly path: Uint32Array
-  /** By depth, into `rowNodes`; one more than there are rows. */
+  /** By depth, an index into `rowNodes`; one more entry than rows. */
   readonly rowStart: Uint32Array
   /** Nodes by depth, from left to right. */
   readonly rowNodes: Uint32Array
@@ -83,7 +84,7 @@ export function callsOf(tree: FlameTree, name: string): FlameTree | undefined {
   if (wanted < 0 || first < 0) return undefined
   const merged = new Merged(tree, first)
   for (let at = first; at < tree.count; ) {
-    // A call of itself, further below, is one of its calls.
+    // A recursive call further below counts as one of its calls.
     if (tree.name[at] === wanted) {
       merged.add(at)
       at = tree.end[at]!
@@ -120,7 +121,7 @@ class Merged {
     }
   }
 
-  /** The largest first: that puts parents before their children, too. */
+  /** Largest first, which also puts parents before their children. */
   columns(): FlameColumns {
     const { names, files, types, name, file, type, base } = this.#tree
     const order = this.#of.map((_, at) => at)
@@ -156,7 +157,7 @@ class Merged {
   }
 }
 
-/** A node without a parent is below the root. */
+/** A node without a parent is placed below the root. */
 function aboveOf(parent: readonly number[], node: number): number {
   return Math.max(0, parent[node]!)
 }
@@ -189,7 +190,7 @@ function ends(parent: Int32Array): Uint32Array {
   return end
 }
 
-/** Children start at the left of their parent; the parent's self value is to their right. */
+/** Children start at the left edge of their parent; the parent's self value is to their right. */
 function lefts(parent: Int32Array, sum: Float64Array): Float64Array {
   const left = new Float64Array(parent.length)
   const next = new Float64Array(parent.length)

@@ -30,13 +30,13 @@ export interface FlameProps {
   readonly title: string
   /** Factor for the profile to compare with, so that both cover the same time. */
   readonly baseFactor: number
-  /** Of a file that is downloaded. */
+  /** Name of the downloaded file. */
   readonly fileName: string
   /** Path that records a new profile. */
   readonly recording: string
 }
 
-/** The flame graph with its table, of a document. */
+/** The flame graph of a document, with its table. */
 export function Flame(props: FlameProps) {
   const reading = useDocument<FlameDocument>(props.url)
   return (
@@ -82,7 +82,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   const share = (value: number, of = total) => percent(of > 0 ? (100 * value) / of : 0)
   const zoomTo = (node: number) =>
     setParameters({ at: node <= 0 ? '' : tree.path[node]!.toString(36) }, { replace: false })
-  const told = (node: number) =>
+  const describe = (node: number) =>
     [
       tree.names[tree.name[node]!],
       `total ${share(tree.sum[node]!)}, self ${share(tree.self[node]!)}`,
@@ -178,7 +178,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
             changes={compared}
             matches={matches?.nodes}
             label={label}
-            describe={told}
+            describe={describe}
             chosen={chosen}
             hovered={hovered}
             onZoom={zoomTo}
@@ -203,7 +203,7 @@ function Stacks({ flame, title, baseFactor, fileName, recording }: FlameProps & 
   )
 }
 
-/** The frame below the pointer, or else the chosen one. */
+/** The frame under the pointer, otherwise the selected one. */
 function Details({
   tree,
   zoom,
@@ -246,7 +246,7 @@ function Details({
   )
 }
 
-/** The roles of shades, as `paint.ts` mixes them. */
+/** Legend of the shades, as mixed by `paint.ts`. */
 function Legend({
   shades,
   changes,
@@ -299,7 +299,7 @@ function Missing({ flame }: { readonly flame: FlameDocument }) {
   )
 }
 
-/** Larger node limit, on request. */
+/** Node limit for the full graph, on request. */
 export const allNodes = 200_000
 
 function Cut({

@@ -1,4 +1,4 @@
-// A tree in the folded form of stacks, which flame graph tools read: `outer;inner 12` a line.
+// A tree as folded stacks, the format of flame graph tools: one `outer;inner 12` per line.
 
 import type { FlameTree } from './flame-tree.ts'
 

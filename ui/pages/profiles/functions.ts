@@ -9,11 +9,11 @@ export interface FunctionRow {
   readonly type: string
   /** Self value. */
   readonly self: number
-  /** With all that it called; a call of itself counts once. */
+  /** With everything that it called; recursion counts once. */
   readonly total: number
   /** `total` in the profile to compare with. */
   readonly base: number
-  /** Places in the tree. */
+  /** Number of its nodes. */
   readonly places: number
 }
 
@@ -23,7 +23,7 @@ export interface Functions {
   readonly count: number
 }
 
-/** The functions at and below a node: the `most` largest in each regard. */
+/** The functions at and below a node: the `most` largest by each value. */
 export function topFunctions(tree: FlameTree, node: number, most = 100): Functions {
   const totals = new Totals(tree)
   totals.walk(node)
@@ -47,7 +47,7 @@ class Totals {
   readonly #total: number[] = []
   readonly #base: number[] = []
   readonly #places: number[] = []
-  /** By function: the node after the outermost call that we are in. */
+  /** By function: the node after the outermost call being visited. */
   readonly #until: number[] = []
 
   constructor(tree: FlameTree) {
@@ -99,7 +99,7 @@ class Totals {
 }
 
 export interface Matches {
-  /** By node: 1, it matches. */
+  /** By node: 1 if it matches. */
   readonly nodes: Uint8Array
   readonly functions: number
   /** Sum of matches at and below a node, each stack once. */
@@ -107,18 +107,18 @@ export interface Matches {
 }
 
 /**
- * Functions whose name or file has the text, without regard to case; in quotes it is the whole name. Undefined: nothing
- * is searched.
+ * Functions whose name or file contains the text, case-insensitive; text in quotes must equal the name. Undefined: no
+ * search.
  */
 export function matching(tree: FlameTree, text: string, node: number): Matches | undefined {
   const wanted = text.trim().toLowerCase()
   if (wanted === '') return undefined
   const whole = /^"(.+)"$/.exec(wanted)?.[1]
-  const fits =
+  const contains =
     whole === undefined ? (name: string) => name.includes(wanted) : (name: string) => name === whole
-  const inNames = Uint8Array.from(tree.names, name => (fits(name.toLowerCase()) ? 1 : 0))
+  const inNames = Uint8Array.from(tree.names, name => (contains(name.toLowerCase()) ? 1 : 0))
   const inFiles = Uint8Array.from(tree.files, file =>
-    whole === undefined && fits(file.toLowerCase()) ? 1 : 0,
+    whole === undefined && contains(file.toLowerCase()) ? 1 : 0,
   )
   const nodes = new Uint8Array(tree.count)
   const functions = new Set<number>()

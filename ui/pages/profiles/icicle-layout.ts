@@ -3,16 +3,16 @@
 
 import type { FlameTree } from './flame-tree.ts'
 
-/** From where to where, in the unit of the values. */
+/** Left and right edge, in the unit of the values. */
 export interface View {
   readonly left: number
   readonly right: number
 }
 
-/** Bars that are narrower are not drawn. */
+/** Narrower bars are not drawn. */
 export const leastBarPx = 0.5
 
-/** A node as wide as it gets; one without a width as its parent. */
+/** The view with this node at full width; if it has no width, its parent. */
 export function viewOf(tree: FlameTree, node: number): View {
   let at = node
   while (at > 0 && !(tree.sum[at]! > 0)) at = tree.parent[at]!
@@ -34,7 +34,7 @@ export function firstAfter(tree: FlameTree, depth: number, point: number): numbe
   return low
 }
 
-/** Calls back with each bar of a row that can be seen, from left to right, in pixels, cut at both sides. */
+/** Calls back for each visible bar of a row, from left to right, in pixels, clipped at both sides. */
 export function eachBar(
   tree: FlameTree,
   depth: number,
@@ -52,7 +52,7 @@ export function eachBar(
     const from = left[node]!
     if (from >= view.right) return
     if (sum[node]! < least) {
-      // All that end within the least width of here are too narrow, too; the next may be just wide enough.
+      // Skips nodes that end within the least width from here: they are too narrow. The next may be just wide enough.
       at = Math.max(at + 1, firstAfter(tree, depth, from + 0.999 * least))
       continue
     }
@@ -101,14 +101,14 @@ function siblingBefore({ parent, depth, rowNodes, rowStart }: FlameTree, node: n
   return before !== undefined && parent[before] === parent[node] ? before : node
 }
 
-/** Rows from the root to the deepest node that is at or below this one. */
+/** Depth from the root to the deepest descendant of a node. */
 export function rowsOf(tree: FlameTree, node: number): number {
   let most = tree.depth[node] ?? 0
   for (let at = node; at < (tree.end[node] ?? 0); at++) most = Math.max(most, tree.depth[at]!)
   return most + 1
 }
 
-/** The view made larger or smaller around a point, within the bounds. */
+/** The view zoomed around a point, within bounds. */
 export function zoomed({ left, right }: View, factor: number, around: number, bounds: View): View {
   const most = bounds.right - bounds.left
   const span = Math.min(most, Math.max(most / 1e9, (right - left) * factor))
@@ -116,7 +116,7 @@ export function zoomed({ left, right }: View, factor: number, around: number, bo
   return within(from, span, bounds)
 }
 
-/** The view moved to the side, within the bounds. */
+/** The view moved sideways, within bounds. */
 export function moved({ left, right }: View, by: number, bounds: View): View {
   return within(left + by, right - left, bounds)
 }

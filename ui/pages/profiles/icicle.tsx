@@ -18,7 +18,7 @@ import type { Shades } from './shades.ts'
 
 export interface IcicleProps {
   readonly tree: FlameTree
-  /** The node that is as wide as the picture. */
+  /** The node at full width. */
   readonly zoom: number
   readonly shades: Shades
   /** Shades show changes. */
@@ -100,7 +100,7 @@ export function Icicle(props: IcicleProps) {
   }, [tree, zoom])
   useEffect(paintSoon)
   useSignalEffect(() => {
-    // Read, so that this runs whenever they change.
+    // Read to subscribe: this runs whenever they change.
     void [chosen.value, hovered.value]
     paintSoon()
   })
@@ -129,7 +129,7 @@ export function Icicle(props: IcicleProps) {
     }
   }, [])
 
-  /** The value below the pointer. */
+  /** The value under the pointer. */
   function pointOf(event: MouseEvent): number {
     const { left, right } = view.current
     const outer = box.current!
@@ -214,7 +214,7 @@ export function Icicle(props: IcicleProps) {
   )
 }
 
-/** Scrolls so that a row can be seen. */
+/** Scrolls to a row. */
 function show(outer: HTMLElement, row: number): void {
   const top = row * rowPx
   if (top < outer.scrollTop) outer.scrollTop = top

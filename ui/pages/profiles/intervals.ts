@@ -1,4 +1,4 @@
-// Which part of the window is looked at: intervals from one to another.
+// The selected part of the window: a range of intervals.
 
 import type { ProfilesLine } from '../../../src/view/api/ui/documents.ts'
 
@@ -49,12 +49,12 @@ export function rangeOf(intervals: readonly Interval[], { first, last }: Chosen)
   return { fromMs: intervals[first]!.from_ms, toMs: intervals[last]!.to_ms }
 }
 
-/** As many intervals just before, as far as there are any. */
+/** As many intervals just before, as far as they exist. */
 export function intervalsBefore({ first, last }: Chosen): Chosen | undefined {
   return first === 0 ? undefined : { first: Math.max(0, first - (last - first + 1)), last: first - 1 }
 }
 
-/** The choice that an arrow key makes; `extend` keeps its other end. */
+/** The selection after an arrow key; `extend` keeps its other end. */
 export function stepped({ first, last }: Chosen, step: number, extend: boolean, count: number): Chosen {
   const within = (at: number) => Math.max(0, Math.min(count - 1, at))
   if (!extend) {
@@ -64,7 +64,7 @@ export function stepped({ first, last }: Chosen, step: number, extend: boolean, 
   return step < 0 ? { first: within(first + step), last } : { first, last: within(last + step) }
 }
 
-/** All that lie between two places, whichever was first. */
+/** The range between two indexes, in either order. */
 export function spanned(a: number, b: number): Chosen {
   return { first: Math.min(a, b), last: Math.max(a, b) }
 }

@@ -16,12 +16,12 @@ const kinds: Readonly<Record<string, readonly [title: string, series: number]>> 
   luajit: ['Lua', 3],
 }
 
-/** A kind of code in words; '' if unknown. */
+/** Title of a kind of code; '' if unknown. */
 export function kindTitle(type: string): string {
   return kinds[type]?.[0] ?? type
 }
 
-/** The number of its colour, 1 to 8; 0: none. */
+/** Its colour, 1 to 8; 0: none. */
 export function kindSeries(type: string): number {
   return type === '' ? 0 : (kinds[type]?.[1] ?? 8)
 }
@@ -52,7 +52,7 @@ function rustCrate(name: string): string {
   return /^<?([A-Za-z_]\w*)::/.exec(name)?.[1] ?? ''
 }
 
-/** Of a file below a folder of packages: `node_modules/@scope/name`, `site-packages/name`, `gems/name-1.0`. */
+/** From a file below a folder of packages: `node_modules/@scope/name`, `site-packages/name`, `gems/name-1.0`. */
 function installed(file: string): string {
   for (const folder of ['/node_modules/', '/site-packages/', '/dist-packages/', '/gems/', '/vendor/']) {
     const at = `/${file}`.lastIndexOf(folder)
@@ -63,7 +63,7 @@ function installed(file: string): string {
   return file.startsWith('node:') ? 'node' : ''
 }
 
-/** A library or program by its name; of a source file its folder. */
+/** The name of a library or program; for a source file, its folder. */
 function folderOrLibrary(file: string): string {
   const name = lastPart(file)
   if (!/\.(c|cc|cpp|cxx|h|hpp|rs|go|js|mjs|cjs|ts|py|rb|php|pl|lua|ex|erl|java|kt)$/.test(name)) return name

@@ -1,4 +1,4 @@
-// Paints the icicle: the rows and bars that can be seen, and no others.
+// Paints the icicle: only visible rows and bars.
 
 import { computed } from '../../lib/colour.ts'
 import type { FlameTree } from './flame-tree.ts'
@@ -46,7 +46,7 @@ export interface Picture {
   readonly shade: Uint8Array
   readonly colours: Colours
   readonly label: (node: number) => string
-  /** By node; undefined: nothing is searched. */
+  /** By node; undefined: no search. */
   readonly matches: Uint8Array | undefined
   /** -1: none. */
   readonly chosen: number
@@ -99,7 +99,7 @@ export function paint(context: CanvasRenderingContext2D, picture: Picture, openi
   }
 }
 
-/** As much of a text as there is room for. */
+/** Writes as much of a text as fits. */
 function write(
   context: CanvasRenderingContext2D,
   text: string,
@@ -115,7 +115,7 @@ function write(
     context.fillText(text.length <= letters ? text : `${text.slice(0, letters - 1)}…`, x + textPx, middle)
     return
   }
-  // Other scripts are as wide as they are.
+  // Other scripts have variable widths, so clip.
   context.save()
   context.beginPath()
   context.rect(x, y, width - textPx, rowPx)

@@ -7,7 +7,7 @@ import { kindSeries, kindTitle, packageOf } from './packages.ts'
 export interface Shades {
   /** By node. */
   readonly shade: Uint8Array
-  /** The largest first. */
+  /** Largest first. */
   readonly legend: readonly ShadeTitle[]
 }
 
@@ -22,7 +22,7 @@ export interface ShadeTitle {
 const seriesShades = 8
 const mostTitles = 10
 
-/** Above that many steps a change is as strong as it gets. */
+/** Number of shades for a change; larger changes look the same. */
 export const changeSteps = 5
 
 export function shadesByKind(tree: FlameTree): Shades {
@@ -57,7 +57,7 @@ export function shadesByPackage(tree: FlameTree): Shades {
   )
 }
 
-/** 0: unchanged; 1 to `changeSteps`: increases, by size; the same number again: decreases. */
+/** 0: unchanged; 1 to `changeSteps`: increases, by size; as many again: decreases. */
 export function shadesByChange(tree: FlameTree): Shades {
   const shade = new Uint8Array(tree.count)
   for (let node = 0; node < tree.count; node++) {
@@ -75,7 +75,7 @@ export function shadesByChange(tree: FlameTree): Shades {
   }
 }
 
-/** From -1, it is gone, to 1, it is new. */
+/** From -1 (gone) to 1 (new). */
 export function changeOf({ sum, base }: FlameTree, node: number): number {
   const now = sum[node]!
   const before = base?.[node] ?? now

@@ -12,14 +12,14 @@ export interface TimelineProps {
   readonly chosen: Chosen
   /** The intervals to compare with. */
   readonly before: Chosen | undefined
-  /** Undefined: the last ones. `done`: the choice is made, and not under way. */
+  /** Undefined: the latest ones. `done`: the selection is complete, not in progress. */
   readonly onChoose: (chosen: Chosen | undefined, done: boolean) => void
 }
 
 const width = 1000
 const height = 56
 
-/** A bar for each interval. Dragging over them or the arrow keys choose. */
+/** A bar for each interval. Dragging or the arrow keys select a range. */
 export function Timeline({ title, line, chosen, before, onChoose }: TimelineProps) {
   const dragged = useSignal<Chosen | undefined>(undefined)
   const anchor = useSignal(-1)
@@ -41,7 +41,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
     if (step !== undefined) {
       const next = stepped(chosen, step, event.shiftKey, intervals.length)
       onChoose(next, false)
-      announce(told(intervals, next, unit))
+      announce(rangeText(intervals, next, unit))
     } else if (event.key === 'Home') onChoose({ first: 0, last: intervals.length - 1 }, true)
     else if (event.key === 'Escape') onChoose(undefined, true)
     else return
@@ -59,12 +59,12 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   return (
     <Figure
       title={title}
-      summary={told(intervals, shown, unit)}
+      summary={rangeText(intervals, shown, unit)}
       table={() => <IntervalsTable line={line} chosen={chosen} onChoose={onChoose} />}
     >
       <div
         class="timeline"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys choose in it
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keys select in it
         tabIndex={0}
         role="application"
         aria-roledescription="timeline"
@@ -115,7 +115,7 @@ export function Timeline({ title, line, chosen, before, onChoose }: TimelineProp
   )
 }
 
-function told(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
+function rangeText(intervals: readonly Interval[], chosen: Chosen, unit: string): string {
   const { fromMs, toMs } = rangeOf(intervals, chosen)
   const sum = intervals.slice(chosen.first, chosen.last + 1).reduce((all, { value }) => all + value, 0)
   return `${time(fromMs)} to ${time(toMs)}: ${withUnit(sum, unit)} in ${chosen.last - chosen.first + 1} of ${intervals.length} intervals.`

@@ -6,13 +6,13 @@ import { kindTitle } from './packages.ts'
 
 export interface TopTableProps {
   readonly functions: Functions
-  /** Of which shares are. */
+  /** Divisor for shares. */
   readonly total: number
   readonly unit: string
   readonly compared: boolean
 }
 
-/** The largest functions by self and total value. Pressing one finds it in the flame graph. */
+/** The largest functions by self and total value. Pressing one searches it in the flame graph. */
 export function TopTable({ functions, total, unit, compared }: TopTableProps) {
   const share = (value: number) => percent(total > 0 ? (100 * value) / total : 0)
   const lines = (upper: string, lower: string) => (

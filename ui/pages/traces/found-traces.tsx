@@ -1,4 +1,4 @@
-// The question, its traces, and the heatmap in which a part of them is chosen.
+// The search form, matching traces, and the heatmap in which part of them is selected.
 
 import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 import { apiUrl } from '../../lib/api.ts'
@@ -57,7 +57,7 @@ export function FoundTraces() {
     errors,
     q: parameter('q'),
     sort,
-    // The API knows whole milliseconds; the rest is looked at here.
+    // The API takes whole milliseconds; the rest is filtered here.
     min_ms: Math.floor(number('min_ms')) || '',
     max_ms: Math.ceil(number('max_ms')) || '',
   }
@@ -178,7 +178,7 @@ function Found({
   readonly line: TracesLine
   readonly seen: number
   readonly kept: number
-  /** A part of the picture is chosen. */
+  /** A part of the heatmap is selected. */
   readonly chosen: boolean
 }) {
   if (line.traces.length > 0)

@@ -1,4 +1,4 @@
-// The heatmap as a picture: time to the right, duration upwards, the fuller the stronger; failed requests have a dot.
+// The heatmap as a graphic: time on the x-axis, duration on the y-axis, number by strength; failed requests have a dot.
 // Dragging, a click, or Shift and the arrow keys select a part of it.
 
 import { useSignal } from '@preact/signals'
@@ -25,7 +25,7 @@ import {
 const left = 52
 const bottom = 20
 const heightPx = 220
-/** Pixels between two labels of an axis, at least. */
+/** Minimum distance between two labels of an axis, in pixels. */
 const labelsApartPx = { x: 90, y: 34 }
 
 export interface HeatmapProps {
@@ -61,7 +61,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
   const widthPx = useSignal(0)
   /** Time and row of the cursor, which does not move with new data. */
   const cursor = useSignal<{ readonly atMs: number; readonly row: number } | undefined>(undefined)
-  /** Where dragging or choosing with shift began. */
+  /** Where dragging, or selecting with Shift, began. */
   const anchor = useRef<Cell | undefined>(undefined)
   const dragging = useRef(false)
 
@@ -124,7 +124,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
       anchor.current ??= before
       onChoose(choiceOf(grid, anchor.current, next), { step: first })
     } else anchor.current = undefined
-    announce(tell(grid, next))
+    announce(cellText(grid, next))
   }
   return (
     <>
@@ -162,7 +162,7 @@ function Picture({ grid, choice, onChoose }: PictureProps) {
           if (!dragging.current) cursor.value = undefined
         }}
       />
-      <p class="under-cursor">{at === undefined ? '\u00a0' : tell(grid, at)}</p>
+      <p class="under-cursor">{at === undefined ? '\u00a0' : cellText(grid, at)}</p>
     </>
   )
 }
@@ -192,7 +192,7 @@ function cellAt(grid: Grid, width: number, x: number, y: number): Cell {
 }
 
 /** `14:03:10–14:03:20, 10 ms to 14 ms: 37 requests, 2 failed`. */
-function tell(grid: Grid, { row, column }: Cell): string {
+function cellText(grid: Grid, { row, column }: Cell): string {
   const from = grid.fromMs + column * grid.stepMs
   const count = grid.count(row, column)
   const failed = grid.failed(row, column)

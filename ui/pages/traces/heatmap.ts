@@ -4,15 +4,15 @@ import type { TracesLine } from '../../../src/view/api/ui/documents.ts'
 
 export type Heatmap = TracesLine['heatmap']
 
-/** Columns of the heatmap that are shown, without a copy. */
+/** The visible columns of the heatmap, without a copy. */
 export interface Grid {
   readonly fromMs: number
   readonly stepMs: number
   readonly columns: number
   readonly rows: number
-  /** Upper bounds of the rows but the last. */
+  /** Upper bounds of all rows but the last. */
   readonly boundsMs: readonly number[]
-  /** Most spans of a cell. */
+  /** Largest number of spans in a cell. */
   readonly most: number
   readonly spans: number
   readonly errors: number
@@ -20,7 +20,7 @@ export interface Grid {
   failed(row: number, column: number): number
 }
 
-/** The newest columns, as many as reach back `seconds`. */
+/** The newest columns, covering `seconds`. */
 export function gridOf(line: Pick<TracesLine, 'from_ms' | 'heatmap'>, seconds: number): Grid {
   const { step_ms, columns, bounds_ms, counts, errors } = line.heatmap
   const shown = Math.max(0, Math.min(columns, Math.ceil((seconds * 1000) / step_ms)))
@@ -48,7 +48,7 @@ export function gridOf(line: Pick<TracesLine, 'from_ms' | 'heatmap'>, seconds: n
   return { ...grid, most, spans: all, errors: failed }
 }
 
-/** From 0, none, to 1: the fullest. Even one span is seen. */
+/** From 0 (empty) to 1 (largest). Even a single span is visible. */
 export function shadeOf(count: number, most: number): number {
   return count <= 0 ? 0 : 0.14 + 0.86 * (Math.log1p(count - 1) / Math.log1p(Math.max(1, most - 1)))
 }
@@ -67,7 +67,7 @@ export interface Cell {
   readonly column: number
 }
 
-/** The cells between two corners as a choice. */
+/** The selection between two corner cells. */
 export function choiceOf(grid: Grid, a: Cell, b: Cell): Choice {
   const [left, right] = [Math.min(a.column, b.column), Math.max(a.column, b.column)]
   const [low, high] = [Math.min(a.row, b.row), Math.max(a.row, b.row)]
@@ -98,7 +98,7 @@ export function rowOf({ boundsMs, rows }: Grid, durationMs: number): number {
   return row < 0 ? rows - 1 : row
 }
 
-/** One column in numbers; durations are upper bounds of rows, `Infinity` that of the last, null where nothing ran. */
+/** Summary of a column; durations are upper bounds of rows, `Infinity` for the last, null if the column is empty. */
 export interface ColumnSum {
   readonly fromMs: number
   readonly spans: number

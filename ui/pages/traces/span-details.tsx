@@ -1,4 +1,4 @@
-// All that is known of one span, and where to look further.
+// All details of one span, and links to related data.
 
 import { duration, exactTime } from '../../lib/format.ts'
 import { hrefOf } from '../../lib/route.ts'

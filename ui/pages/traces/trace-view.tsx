@@ -1,4 +1,4 @@
-// One trace: its facts, its waterfall, and the span that is chosen.
+// One trace: its facts, its waterfall, and the selected span.
 
 import { useEffect, useMemo, useState } from 'preact/hooks'
 import type { TraceDocument } from '../../../src/view/api/ui/documents.ts'

@@ -25,7 +25,7 @@ export function WaterfallRows({ drawn, chosen, onChoose }: RowsProps) {
   const { tree, trace, path, gaps } = drawn
   const box = useRef<HTMLDivElement>(null)
   const id = useId()
-  /** By id: a span that arrives later moves those behind it. */
+  /** By ID: a span that arrives later moves those after it. */
   const closedIds = useSignal<ReadonlySet<string>>(new Set())
   const top = useSignal(0)
   const heightPx = useSignal(600)
@@ -209,7 +209,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
   const startsAt = share(span.start_ms)
   const endsAt = startsAt + share(span.duration_ms)
   // The duration is written where there is space: after the bar, before it, or at its end.
-  const told =
+  const labelStyle =
     endsAt < 80
       ? { left: `calc(${endsAt}% + 4px)` }
       : { right: `calc(${Math.max(0, 100 - (startsAt > 20 ? startsAt : endsAt))}% + 4px)` }
@@ -276,7 +276,7 @@ function Row({ id, drawn, at, row, rows, chosen, closed, path, gaps, onChoose, o
             {duration(gap.to - gap.from)}
           </span>
         ))}
-        <span class={`span-told${inside ? ' inside' : ''}`} style={told}>
+        <span class={`span-duration${inside ? ' inside' : ''}`} style={labelStyle}>
           {duration(span.duration_ms)}
           <span class="unseen">
             , starts at {duration(span.start_ms)}

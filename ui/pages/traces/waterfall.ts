@@ -17,12 +17,12 @@ export interface Tree {
   readonly depth: Int32Array
   /** Number of spans in the subtree of each span. */
   readonly size: Int32Array
-  /** Parents before their children, the earliest first. */
+  /** Parents before their children, earliest first. */
   readonly order: readonly number[]
   readonly oddity: readonly Oddity[]
 }
 
-/** A stretch of time, in milliseconds since the trace began. */
+/** A period, in milliseconds since the trace began. */
 export interface Stretch {
   /** Index of a span; -1: none. */
   readonly span: number
@@ -30,7 +30,7 @@ export interface Stretch {
   readonly to: number
 }
 
-/** Clocks of one host are not finer than this. */
+/** Clock resolution of a host. */
 const toleranceMs = 0.01
 
 export function treeOf(spans: readonly Span[]): Tree {
@@ -73,9 +73,9 @@ export function treeOf(spans: readonly Span[]): Tree {
   return { spans, parent, children, depth, size, order, oddity }
 }
 
-/** Opens each circle of parents at its earliest span. */
+/** Breaks each cycle of parents at its earliest span. */
 function openCircles(parent: Int32Array, oddity: Oddity[]): void {
-  /** 0: not seen; else the walk that saw it. */
+  /** 0: not visited; otherwise the walk that visited it. */
   const seen = new Int32Array(parent.length)
   for (let start = 0; start < parent.length; start++) {
     let i = start
@@ -119,9 +119,9 @@ export function criticalPath(tree: Tree, durationMs: number): readonly Stretch[]
       end = endOf(spans[each]!)
       // A span that was still running when the last one started was not waited for, unless it started that one.
       began = frame.last >= 0 && isAbove(each, frame.last)
-      const fits = began || end <= frame.now + toleranceMs
+      const endsInTime = began || end <= frame.now + toleranceMs
       end = Math.min(end, frame.now)
-      if (fits && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
+      if (endsInTime && end > Math.max(spans[each]!.start_ms, frame.from)) chosen = each
     }
     if (chosen < 0) {
       emit(frame.span, frame.from, frame.now)
@@ -152,10 +152,10 @@ function waitingFor({ spans, parent, order }: Tree): readonly (readonly number[]
   return waiting
 }
 
-/** Part of the trace from which on a gap is worth a word. */
+/** Share of the trace from which a gap is mentioned. */
 const gapShare = 0.1
 
-/** Times without a running call: within the innermost of the calling spans, or within none. */
+/** Periods without a running call: within the innermost running span, or within none. */
 export function gapsOf(tree: Tree, durationMs: number): readonly Stretch[] {
   const { spans, children, depth } = tree
   if (spans.length < 2 || durationMs <= 0) return []
@@ -215,7 +215,7 @@ export function rowsOf({ order, size }: Tree, closed: ReadonlySet<number>): read
   return rows
 }
 
-/** How long a span ran without any of its children, in milliseconds. */
+/** Time of a span without any of its children, in milliseconds. */
 export function selfMs({ spans, children }: Tree, i: number): number {
   const span = spans[i]!
   let busyUntil = span.start_ms

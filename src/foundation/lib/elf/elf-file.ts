@@ -25,18 +25,17 @@ export interface Section extends SectionHeader {
   readonly name: string
 }
 
-/** Of a section that is read whole. */
+/** Maximum size of a section that is read whole. */
 const mostSectionBytes = 128 * 1024 * 1024
 const mostNamesBytes = 1024 * 1024
-/** Names are kept; those that mean something are shorter. */
+/** Names are kept; known ones are shorter. */
 const mostNameBytes = 64
 const mostNoteBytes = 65_536
 const hashedBytes = 4096
 
 /**
- * A 64-bit little-endian ELF program, library or file with debug information for x86-64 or arm64, read piece by piece
- * from an open file. Everything that the file says is bounded before it is believed. Reading is synchronous. All
- * methods throw `ElfError` and nothing else.
+ * A 64-bit little-endian ELF program, library or debug file for x86-64 or arm64, read in pieces from an open file.
+ * Every value in the file is validated before use. Reads are synchronous. All methods throw only `ElfError`.
  */
 export class ElfFile {
   readonly machine: Machine
@@ -51,8 +50,8 @@ export class ElfFile {
   #goBuildId: string | undefined
 
   /**
-   * The caller owns `fd` and keeps it open. `size` and `start` are for an image inside of something else, such as the
-   * vDSO in `/proc/self/mem`: how long it is and where it begins.
+   * The caller owns `fd` and keeps it open. `size` and `start` locate an image inside another file, such as the vDSO in
+   * `/proc/self/mem`.
    */
   static of(fd: number, size?: number, start = 0): ElfFile {
     return new ElfFile(fd, size ?? sizeOf(fd), start)
@@ -70,13 +69,13 @@ export class ElfFile {
     this.sections = this.#named(sections, header.namesIndex)
   }
 
-  /** Hexadecimal, as `readelf -n` shows it; '' where there is none. */
+  /** Hexadecimal, as `readelf -n` prints it; '' if there is none. */
   get buildId(): string {
     this.#buildId ??= this.#note(note.gnuBuildId)?.toString('hex') ?? ''
     return this.#buildId
   }
 
-  /** As `go tool buildid` shows it; '' where there is none. */
+  /** As `go tool buildid` prints it; '' if there is none. */
   get goBuildId(): string {
     this.#goBuildId ??= this.#note(note.goBuildId)?.toString('latin1') ?? ''
     return this.#goBuildId
@@ -87,8 +86,8 @@ export class ElfFile {
   }
 
   /**
-   * The contents of a section; empty where the file has none of them (`SHT_NOBITS`). Those that the file compresses
-   * (`SHF_COMPRESSED`) are refused: zlib is no place for bytes of any user's file.
+   * The contents of a section; empty if it has none in the file (`SHT_NOBITS`). Compressed sections (`SHF_COMPRESSED`)
+   * are rejected, to keep zlib away from bytes of any user's file.
    */
   bytes(section: Section, most = mostSectionBytes): Buffer {
     if (section.type === sectionType.nobits) return Buffer.alloc(0)
@@ -114,22 +113,24 @@ export class ElfFile {
     }
   }
 
-  /** Where what is loaded at an address stands in the file; undefined where it does not. */
+  /** File offset of the byte loaded at an address; undefined if none is. */
   offsetOf(address: number): number | undefined {
     return offsetIn(this.#code, address) ?? offsetIn(this.segments, address)
   }
 
-  /** Where in its own address space a place of the file is loaded, code first; undefined where it is not. */
+  /**
+   * Address, in the file's own address space, at which an offset is loaded, code first; undefined if it is not loaded.
+   */
   addressOf(offset: number): number | undefined {
     return addressIn(this.#code, offset) ?? addressIn(this.segments, offset)
   }
 
-  /** Is it code, loaded to be run? */
+  /** True if the offset is loaded as executable code. */
   isExecutableOffset(offset: number): boolean {
     return addressIn(this.#code, offset) !== undefined
   }
 
-  /** The largest executable segment: addresses, and where it begins in the file. All 0 where there is none. */
+  /** The largest executable segment: addresses, and its file offset. All 0 if there is none. */
   codeMapping(): { start: number; limit: number; offset: number } {
     let largest: Segment | undefined
     for (const segment of this.#code)
@@ -139,7 +140,7 @@ export class ElfFile {
   }
 
   /**
-   * Hexadecimal, of the first and last 4 KiB and the length (semantic conventions 1.44,
+   * Hash of the first and last 4 KiB and the length, hexadecimal (semantic conventions 1.44,
    * `process.executable.build_id.htlhash`).
    */
   htlHash(): string {
@@ -173,7 +174,7 @@ export class ElfFile {
     return headers.map(header => ({ ...header, name: nameAt(names, header.nameOffset) }))
   }
 
-  /** Notes are looked for in sections first: the segments of a file with debug information are those of its program. */
+  /** Searches sections first: the segments of a debug file are those of its program. */
   #note(kind: readonly [string, number]): Buffer | undefined {
     for (const { type, offset, size, align } of this.sections) {
       const found = type === sectionType.note ? this.#noteIn(offset, size, align, kind) : undefined

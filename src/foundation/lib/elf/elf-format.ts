@@ -2,14 +2,14 @@
 
 import { u64 } from '../u64.ts'
 
-/** What is wrong with a file, as the end of a sentence about it. */
+/** The fault of a file, as the end of a sentence about it. */
 export class ElfError extends Error {
   override readonly name = 'ElfError'
 }
 
 export type Machine = 'x64' | 'arm64'
 
-/** Where a table of headers stands in the file. */
+/** Location of a header table in the file. */
 export interface HeaderTable {
   readonly offset: number
   readonly count: number
@@ -19,11 +19,11 @@ export interface ElfHeader {
   readonly machine: Machine
   readonly segments: HeaderTable
   readonly sections: HeaderTable
-  /** Index of the section that has the names of sections. */
+  /** Index of the section with the section names. */
   readonly namesIndex: number
 }
 
-/** What is loaded. Addresses are those in the file, before it is loaded anywhere. */
+/** A loaded part. Addresses are those in the file, before relocation. */
 export interface Segment {
   readonly type: number
   readonly flags: number
@@ -35,7 +35,7 @@ export interface Segment {
 }
 
 export interface SectionHeader {
-  /** In the section of names. */
+  /** Offset in the section of names. */
   readonly nameOffset: number
   readonly type: number
   readonly flags: number
@@ -57,11 +57,11 @@ export const segmentExecutes = 1
 export const sectionType = { symtab: 2, note: 7, nobits: 8, dynsym: 11 } as const
 export const sectionCompressed = 0x800
 
-/** Types of notes, by the name of who defined them. */
+/** Note types, with their owner's name. */
 export const note = { gnuBuildId: ['GNU\0', 3], goBuildId: ['Go\0\0', 4] } as const
 
 const mostSegments = 256
-/** Programs have below a hundred. Only object files with a section for each function have thousands. */
+/** Programs have below a hundred. Only object files with one section per function have thousands. */
 const mostSections = 1024
 const mostBuildIdBytes = 256
 
@@ -73,7 +73,7 @@ const machines = new Map<number, Machine>([
   [183, 'arm64'],
 ])
 
-/** Reads the first `headerBytes` of a file. Throws `ElfError`. */
+/** Parses the first `headerBytes` of a file. Throws `ElfError`. */
 export function parseHeader(bytes: Buffer): ElfHeader {
   if (bytes.length < headerBytes) throw new ElfError('the file is cut off')
   const machine = machines.get(bytes.readUInt16LE(18))
@@ -127,7 +127,7 @@ export function parseSections(table: Buffer): SectionHeader[] {
   return sections
 }
 
-/** What the first note of a kind says, from the bytes of a section or segment of notes aligned to `align`. */
+/** The contents of the first note of a kind, from a section or segment of notes aligned to `align`. */
 export function noteBytes(
   bytes: Buffer,
   align: number,
@@ -151,12 +151,12 @@ export function noteBytes(
   return undefined
 }
 
-/** Is it loaded, to be run? */
+/** True if it is loaded as executable. */
 export function isCode({ type, flags }: Segment): boolean {
   return type === segmentType.load && (flags & segmentExecutes) !== 0
 }
 
-/** Where what is loaded at an address stands in the file; undefined where it does not. */
+/** File offset of the byte loaded at an address; undefined if none is. */
 export function offsetIn(segments: readonly Segment[], address: number): number | undefined {
   for (const segment of segments) {
     const into = address - segment.address

@@ -65,9 +65,9 @@ export class ContainerFiles {
     const dir = join(this.#dockerRoot, 'containers', id)
     const description = this.#object(join(dir, 'config.v2.json'))
     if (description === undefined) return undefined
-    // Only the driver json-file writes it; the description has the path once the container has started.
+    // Written only by the driver json-file; the description has the path once the container has started.
     const logPath = join(dir, `${id}-json.log`)
-    // As the daemon answers: the host configuration is in a separate file.
+    // Same form as the daemon's response: the host configuration is in a separate file.
     const whole = { ...description, HostConfig: this.#object(join(dir, 'hostconfig.json')) }
     return dockerContainer(id, 'docker', whole, this.#isThere(logPath) ? logPath : '')
   }
@@ -93,7 +93,7 @@ export class ContainerFiles {
         const annotations = this.#annotations(join(userdata, 'config.json'))
         if (annotations === undefined) continue
         if (annotations['io.container.manager'] === 'cri-o') return crioContainer(id, annotations)
-        // Of the driver k8s-file; the default driver, the journal, has no file.
+        // Written by the driver k8s-file; the default driver, journald, has no file.
         const logPath = join(userdata, 'ctr.log')
         return podmanContainer(id, this.#listed(containers, id), this.#isThere(logPath) ? logPath : '')
       }
@@ -132,8 +132,8 @@ export class ContainerFiles {
 }
 
 /**
- * The entry of a container in a list as Go writes it, without reading all others: `[{"id":"…","names":[…],…},{"id":…}]`.
- * Inside a string the same bytes would have escaped quotes.
+ * Entry of a container in a list as Go writes it, without parsing the others: `[{"id":"…","names":[…],…},{"id":…}]`.
+ * Inside a string, the same bytes would have escaped quotes.
  */
 function listEntry(list: Buffer, id: string): JsonObject | undefined {
   const start = list.indexOf(`{"id":"${id}"`)

@@ -140,7 +140,7 @@ export class ContainerdSession implements RuntimeSession {
       await this.#client.follow(wanted, stream, this.#stop.signal)
     }
     this.#leftOut = leftOut
-    // A container that was left out is not gone.
+    // A skipped container is not gone.
     this.#inspections.reconcile(found, leftOut === '' ? before : [], all)
   }
 
@@ -149,7 +149,7 @@ export class ContainerdSession implements RuntimeSession {
     if (namespace === undefined) return undefined
     try {
       const answer = await this.#ask(methods.container, request(id), namespace)
-      // Many have no task; and names do not wait for a hanging shim.
+      // Many have no task; and names must not wait for a hanging shim.
       const task = await this.#ask(methods.task, request(id), namespace).then(readTask, () => noTask)
       return readContainer(id, answer, task)
     } catch (error) {

@@ -17,9 +17,7 @@ import { ContainerdSession } from './containerd-session.ts'
 export interface ContainerdSourceOptions extends RuntimeSourceOptions {
   /** Path of the only socket to use; '': all usual ones below `rootfs`. */
   readonly socketPath: string
-  /**
-   * Whether another runtime responds, which may have all containers: a socket without permission is then not a fault.
-   */
+  /** Whether another runtime responds, which may run all containers: a socket without permission is then no fault. */
   readonly isBeside: () => boolean
 }
 
@@ -72,14 +70,14 @@ export class ContainerdSource {
   get state(): RuntimeState {
     const states = this.#sources.map(({ state }) => state)
     const answering = states.filter(({ connected }) => connected)
-    const told =
+    const faulty =
       states.find(({ hint }) => hint !== '') ??
       states.find(({ reason }) => reason !== '' && reason !== noSocket)
     const isNowhere = states.every(({ reason }) => reason === noSocket)
     return {
       connected: answering.length > 0,
-      reason: told?.reason ?? (isNowhere ? noSocket : ''),
-      hint: told?.hint ?? '',
+      reason: faulty?.reason ?? (isNowhere ? noSocket : ''),
+      hint: faulty?.hint ?? '',
       runtime: 'containerd',
       version: answering[0]?.version ?? '',
       endpoint: answering.map(({ endpoint }) => endpoint).join(', '),

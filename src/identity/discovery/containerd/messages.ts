@@ -114,16 +114,16 @@ export function readContainer(id: string, message: Uint8Array, { pid, state }: T
   let image = ''
   let spec: JsonObject = {}
   let cri: JsonObject = {}
-  const told: [string, string][] = []
+  const pairs: [string, string][] = []
   eachField(bytesAt(message, 1), (field, value) => {
-    if (field === 2 && told.length < maxLabels)
-      told.push([textAt(value, 1, maxLabelBytes), textAt(value, 2, maxLabelBytes)])
+    if (field === 2 && pairs.length < maxLabels)
+      pairs.push([textAt(value, 1, maxLabelBytes), textAt(value, 2, maxLabelBytes)])
     if (field === 3) image = textOf(value)
     if (field === 5) spec = objectIn(value)
     if (field === 10 && textAt(value, 1) === criExtension) cri = objectIn(bytesAt(value, 2))
   })
   const base = containerdContainer(id, objectOf(spec.annotations), pid)
-  const labels = boundedLabels(told)
+  const labels = boundedLabels(pairs)
   return {
     ...base,
     name: base.name || (labels.get('nerdctl/name') ?? ''),

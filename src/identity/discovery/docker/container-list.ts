@@ -1,9 +1,9 @@
 import { maxContainers } from '../_inspections.ts'
 
 /**
- * Container IDs in an answer to `GET /containers/json`. Only the IDs are read, without making objects of all
- * the rest: the list of a large host has megabytes. A label value cannot contain one, as JSON escapes its
- * quotes; a label with the name `Id` costs a request for a container that does not exist.
+ * Container IDs in a response to `GET /containers/json`. Parses only the IDs, without objects for the rest: the list of
+ * a large host has megabytes. Label values cannot match, as JSON escapes their quotes; a label named `Id` costs a
+ * request for a container that does not exist.
  */
 export function listedContainers(answer: Buffer): Set<string> | undefined {
   const text = answer.toString('latin1')

@@ -73,7 +73,7 @@ export class EngineClient {
   constructor({ host, port, socketPath, tls }: EnginePlace) {
     this.#dialer = new Dialer({ host, port, socketPath, tls, connectTimeoutMs }, ['http/1.1'])
     this.#host = socketPath === '' ? hostPort(host, port) : host
-    // Every question listens to it.
+    // Every request adds a listener.
     setMaxListeners(0, this.#closing.signal)
   }
 
@@ -138,7 +138,7 @@ function engineError(fault: HttpFault): EngineError {
 /** Error answers of Docker have a reason in JSON (`{"message": "…"}`). */
 async function refusal(answer: IncomingMessage, path: string, timeoutMs: number): Promise<EngineError> {
   const status = answer.statusCode ?? 0
-  // The status says enough where the rest does not come.
+  // The status is enough if the rest does not arrive.
   const { bytes } = await startOf(answer, maxReasonBytes, timeoutMs).catch(() => ({ bytes: Buffer.alloc(0) }))
   const reason = textOf(parseObject(bytes)?.message, 200)
   return new EngineError(`HTTP ${status} to ${path}${reason === '' ? '' : `: ${reason}`}`, { status })

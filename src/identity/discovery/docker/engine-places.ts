@@ -28,8 +28,8 @@ export function findEngines(
   env: Environment = process.env,
 ): FoundPlaces<EnginePlace> {
   if (endpoint !== '') return named(endpoint, endpointKey, env)
-  const { DOCKER_HOST: told = '' } = env
-  const meant = told === '' ? nothing : named(told, 'DOCKER_HOST', env)
+  const { DOCKER_HOST: dockerHost = '' } = env
+  const meant = dockerHost === '' ? nothing : named(dockerHost, 'DOCKER_HOST', env)
   const seen = new Set(meant.places.map(({ socketPath }) => realPath(socketPath, socketPath)))
   const places = [...meant.places]
   for (const path of usual.map(each => join(rootfs, each))) {

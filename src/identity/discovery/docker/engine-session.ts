@@ -119,7 +119,7 @@ export class EngineSession implements RuntimeSession {
       const root = textOf(parseObject(answer)?.DockerRootDir, maxPathChars)
       return root.startsWith('/') ? root : ''
     } catch {
-      return '' // The usual place is as good a guess; whether the daemon answers is seen elsewhere.
+      return '' // The usual directory is a good guess; a missing daemon is detected elsewhere.
     }
   }
 

@@ -87,7 +87,7 @@ export class ApiClient {
     if (status === 200) return answer
     // The token may have been renewed on disk since it was read.
     if (status === 401) this.#credentials.forget()
-    // The status says enough where what the refusal says (Kubernetes `Status`) cannot be read soon.
+    // The status is enough if the body (Kubernetes `Status`) cannot be read soon.
     const body = await bodyOf(answer, maxFaultBytes, faultTimeoutMs).catch(() => Buffer.alloc(0))
     const said = textOf(parseObject(body)?.message, 4096)
     throw new ApiError(`HTTP ${status}`, {
@@ -161,7 +161,7 @@ export class ApiClient {
       })
       return await headOf(call, { timeoutMs, stop })
     } catch (error) {
-      // A certificate that is none is found only where it is used, and is no fault of HTTP.
+      // An invalid certificate is found only at its use, and is not an HTTP fault.
       const fault = error instanceof HttpFault ? error : undefined
       if (fault !== undefined && fault.why !== 'lost') throw new ApiError(fault.message)
       throw this.#failure((fault?.cause ?? error) as Error, fault?.stale ?? false)
@@ -169,7 +169,7 @@ export class ApiClient {
   }
 
   #failure(error: Error, stale: boolean): ApiError {
-    // Perhaps the authority was renewed.
+    // The authority may have been renewed.
     this.#credentials.forget()
     return new ApiError(bareFaultText(error), { cause: error, stale })
   }

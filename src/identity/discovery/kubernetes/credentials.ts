@@ -76,7 +76,7 @@ async function renewed(access: ClusterAccess): Promise<ClusterAccess> {
       [secure, host, port, basePath].join()
     return serverOf(read) === serverOf(access) ? read : access
   } catch {
-    return access // It is being written, or went away: what was read is as good as ever.
+    return access // The file is being written, or is gone: the previous content is still good.
   }
 }
 

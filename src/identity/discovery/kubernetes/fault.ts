@@ -40,7 +40,7 @@ export function explain(error: unknown, question: Question): Fault {
   const isUnread = error instanceof ApiError && error.status === 200
   const isTls = tlsCodes.test(String((cause as NodeJS.ErrnoException | undefined)?.code))
   return {
-    // Without the resource: an unreachable server is one fault.
+    // Without the resource: an unreachable server is a single fault.
     reason: isUnread ? `${cannot}: ${message}` : `cannot reach the API server ${place}: ${message}`,
     hint: isTls
       ? 'check that certificate-authority and server of the kubeconfig (in a pod: its ca.crt) belong to this cluster'

@@ -14,7 +14,7 @@ const maxValue = 1024
 const maxAddresses = 16
 const noTexts: ReadonlyMap<string, string> = new Map()
 
-/** A pod as read, and the data to find its owners. */
+/** A pod as read, and the data needed to find its owners. */
 export interface PodReading {
   /** Its owners are only its controller, without owners above. */
   readonly pod: Pod

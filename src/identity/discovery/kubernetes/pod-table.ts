@@ -106,30 +106,32 @@ export class PodTable {
 
   /** Reports a pod with its known owners. */
   #complete(entry: Entry): void {
-    const { read, guess, reported: told } = entry
+    const { read, guess, reported } = entry
     const [owner] = read.owners
     if (owner === undefined) {
-      this.#tell(entry, read.owners)
+      this.#report(entry, read.owners)
       return
     }
     const above = this.#owners?.above(owner, read.namespace) ?? 'unknown'
     if (typeof above !== 'string') {
-      this.#tell(entry, above.length === 0 ? read.owners : [owner, ...above])
+      this.#report(entry, above.length === 0 ? read.owners : [owner, ...above])
       return
     }
     this.#wait(owner.uid, read.uid)
     // Owners known before stay valid: the owner of an object never changes.
-    if (told?.owners[0]?.uid === owner.uid && told.owners.length > 1) this.#tell(entry, told.owners)
-    else if (guess !== undefined) this.#tell(entry, [owner, guess])
-    else if (above === 'unknown' || told !== undefined) this.#tell(entry, read.owners)
-    else entry.timer ??= setTimeout(() => this.#tell(entry, entry.read.owners), this.#options.ownerMs).unref()
+    if (reported?.owners[0]?.uid === owner.uid && reported.owners.length > 1)
+      this.#report(entry, reported.owners)
+    else if (guess !== undefined) this.#report(entry, [owner, guess])
+    else if (above === 'unknown' || reported !== undefined) this.#report(entry, read.owners)
+    else
+      entry.timer ??= setTimeout(() => this.#report(entry, entry.read.owners), this.#options.ownerMs).unref()
   }
 
-  #tell(entry: Entry, owners: readonly Owner[]): void {
+  #report(entry: Entry, owners: readonly Owner[]): void {
     clearTimeout(entry.timer)
     entry.timer = undefined
-    const { read, reported: told } = entry
-    if (told !== undefined && isSamePod(told, read) && isSameOwners(told.owners, owners)) return
+    const { read, reported } = entry
+    if (reported !== undefined && isSamePod(reported, read) && isSameOwners(reported.owners, owners)) return
     entry.reported = owners === read.owners ? read : { ...read, owners }
     this.#options.sink.pod(entry.reported)
   }

@@ -65,7 +65,7 @@ export class ServiceTable {
     if (!this.#entries.has(uid) && this.#entries.size >= maxServices) return ''
     this.#gone(uid)
     const written = [spec.clusterIP, ...listOf(spec.clusterIPs, maxAddresses)]
-    // 'None' is a service without an address.
+    // 'None' means a service without an address.
     const addresses = new Set(written.map(each => textOf(each, 45)).filter(each => /[.:]/.test(each)))
     const entry = {
       name,
@@ -83,7 +83,7 @@ export class ServiceTable {
     if (entry === undefined) return
     this.#entries.delete(uid)
     this.#room.give(bytesOf(entry))
-    // Another service may have the address by now.
+    // Another service may have the address now.
     for (const address of entry.addresses)
       if (this.#byAddress.get(address) === entry) this.#byAddress.delete(address)
   }

@@ -1,9 +1,9 @@
 import { fieldKey, varintSize, WireType } from '../../../foundation/lib/protobuf.ts'
 
 /**
- * Writes protobuf from end to start: the content of a message is written before its length, so that any nesting
- * takes linear time. Fields, and elements of repeated fields, are written in reverse order. Has numbers
- * of 64 bits, unlike `Writer`.
+ * Writes protobuf from end to start: the content of a message is written before its length, so that any nesting takes
+ * linear time. Fields, and elements of repeated fields, are written in reverse order. Supports 64-bit numbers, unlike
+ * `Writer`.
  */
 export class BackwardWriter {
   #buffer = Buffer.allocUnsafeSlow(4096)
@@ -32,7 +32,7 @@ export class BackwardWriter {
     this.#buffer.writeUInt32LE(value >>> 0, at)
   }
 
-  /** A number of 64 bits with or without a sign. */
+  /** A 64-bit number, signed or unsigned. */
   fixed64(value: bigint): void {
     const at = this.#room(8)
     this.#buffer.writeBigUInt64LE(BigInt.asUintN(64, value), at)
@@ -51,7 +51,7 @@ export class BackwardWriter {
     this.#buffer[at] = rest
   }
 
-  /** A number of 64 bits as a varint; a negative one takes ten bytes. */
+  /** A 64-bit number as a varint; a negative one takes ten bytes. */
   varint64(value: bigint): void {
     let rest = BigInt.asUintN(64, value)
     if (rest <= BigInt(Number.MAX_SAFE_INTEGER)) {
@@ -64,7 +64,7 @@ export class BackwardWriter {
     this.raw(Uint8Array.from(bytes))
   }
 
-  /** Key and length before all that was written since `length` was `before`. */
+  /** Key and length of a message: all that was written since `length` was `before`. */
   header(field: number, before: number): void {
     this.varint(this.length - before)
     this.key(field, WireType.bytes)
@@ -74,7 +74,7 @@ export class BackwardWriter {
     this.varint(fieldKey(field, type))
   }
 
-  /** Makes room for so many bytes before those written. Returns their offset, perhaps in a new buffer. */
+  /** Makes room for `bytes` before those already written. Returns their offset; may reallocate the buffer. */
   #room(bytes: number): number {
     const needed = this.length + bytes
     if (needed > this.#buffer.length) {

@@ -136,7 +136,7 @@ function readQuantile(cursor: FieldCursor): { quantile: number; value: number } 
   return pair
 }
 
-/** Reads the flags of a point, of which there is one. */
+/** Reads the flags of a point; only one is defined. */
 function readFlags(cursor: FieldCursor, point: { noValue?: boolean }): void {
   if ((cursor.number().uint32 & noRecordedValue) !== 0) point.noValue = true
 }
@@ -180,7 +180,7 @@ interface Numbers {
   readonly points: NumberPoint[]
   monotonic: boolean
   temporality: Temporality
-  /** Whether any point was an integer: the others are doubles by their fraction. */
+  /** Whether any point was an integer: doubles are recognized by their fraction. */
   integer: boolean
 }
 

@@ -203,7 +203,7 @@ export class ProfileDecoder {
     return made
   }
 
-  /** The frames of a location: more than one where functions were inlined. */
+  /** Frames of a location: more than one if functions were inlined. */
   #readLocation(cursor: FieldCursor): Frame[] {
     const message = messageSchema('Location')
     const lines: { code: Code | undefined; line: number }[] = []
@@ -260,7 +260,7 @@ export class ProfileDecoder {
     return link.traceId.length === 16 && link.spanId.length === 8 ? link : undefined
   }
 
-  /** The number that the cursor is at, as near as a double comes to it. */
+  /** The number at the cursor, rounded to a double. */
   #address(cursor: FieldCursor): number {
     const { uint64 } = cursor.number()
     if (!Number.isSafeInteger(uint64)) this.#unfit.change('addresses over 2^53, rounded')

@@ -156,7 +156,7 @@ export function bodyText(value: PlainValue, unfit: Unfit): string {
   return plainText(value)
 }
 
-/** A value as JSON; bytes are base64, without quotes where they are all there is. */
+/** A value as JSON; bytes are base64, without quotes at the top level. */
 function plainText(value: PlainValue): string {
   return Buffer.isBuffer(value) ? value.toString('base64') : json(value)
 }

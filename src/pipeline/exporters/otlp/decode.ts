@@ -11,7 +11,7 @@ import { AttributeReader, bodyText, readValue, Unfit } from './decode-value.ts'
 import { bufferOf, FieldCursor } from './field-cursor.ts'
 import { messageSchema, requestMessages } from './schema-table.ts'
 
-/** What an item of each signal is in the model. */
+/** Model type of the items of each signal. */
 export interface DecodedItem {
   traces: Span
   metrics: Metric
@@ -20,9 +20,9 @@ export interface DecodedItem {
 }
 
 /**
- * Turns an export request of any sender into items of the model, in their order, and returns what the model has no
- * place for. Each item is the visitor's to keep; resource and scope are shared with its neighbours. Throws a RangeError
- * where the bytes are no request. Meant for tools, not for the hot path.
+ * Decodes an export request of any sender into items of the model, in order. Returns what the model cannot represent.
+ * The visitor may keep each item; resource and scope are shared by neighbouring items. Throws a RangeError if the bytes
+ * are not a request. For tools, not for the hot path.
  */
 export function decodeRequest<S extends Signal>(
   signal: S,
@@ -32,7 +32,7 @@ export function decodeRequest<S extends Signal>(
   const unfit = new Unfit()
   const buffer = bufferOf(body)
   const decode = decoders[signal](buffer, unfit)
-  // The first field of these messages is the resource or the scope, the second one what belongs to it.
+  // The first field of these messages is the resource or the scope, the second one its content.
   const request = messageSchema(requestMessages[signal])
   const ofResource = messageSchema(request.fields[0]!.message)
   const ofScope = messageSchema(ofResource.fields[1]!.message)
@@ -158,7 +158,12 @@ function readSpan(cursor: FieldCursor, unfit: Unfit): Span {
   return span
 }
 
-/** A kind that is not given, or unknown, counts as internal (trace.proto, SPAN_KIND_UNSPECIFIED). */
+/** Reads the content of a Span message. Throws a RangeError where it is none. */
+export function decodeSpan(bytes: Buffer, start: number, end: number): Span {
+  return readSpan(new FieldCursor(bytes, start, end), new Unfit())
+}
+
+/** A missing or unknown kind counts as internal (trace.proto, SPAN_KIND_UNSPECIFIED). */
 function kindOf(number: number): SpanKind {
   return Object.values(SpanKind).find(kind => kind === number) ?? SpanKind.internal
 }

@@ -24,7 +24,7 @@ export class DictionaryTable<K extends string | number> {
     return this.#indices.size
   }
 
-  /** The index of an entry, -1 when it is new. */
+  /** Index of an entry; -1 if it is new. */
   find(identity: K): number {
     return this.#indices.get(identity) ?? -1
   }

@@ -1,14 +1,9 @@
 import { crc32 } from 'node:zlib'
-import {
-  fieldKey,
-  fitsInt64,
-  PreparedField,
-  varintSize,
-  WireType,
-  Writer,
-} from '../../../foundation/lib/protobuf.ts'
+import { fieldKey, fitsInt64, varintSize, WireType, Writer } from '../../../foundation/lib/protobuf.ts'
+import { small } from '../../../foundation/lib/small-tables.ts'
 import type { Attributes, AttributeValue } from '../../../foundation/model/attributes.ts'
 import { type Resource, type Scope, schemaUrl } from '../../../foundation/model/resource.ts'
+import { PreparedAttributes } from './prepared-attributes.ts'
 
 const keyValueKey = fieldKey(1, WireType.bytes)
 const keyValueValue = fieldKey(2, WireType.bytes)
@@ -20,10 +15,12 @@ const anyDouble = fieldKey(4, WireType.fixed64)
 const anyArray = fieldKey(5, WireType.bytes)
 const arrayValues = fieldKey(1, WireType.bytes)
 
-/** Bytes of keys and lengths around a short key and a short text: a guess that `Writer.open` may get wrong. */
+/** Bytes of keys and lengths around a short key and a short text: an estimate that `Writer.open` corrects. */
 const frame = 6
-/** A number or a boolean with its key: never more than 11 bytes, so that one byte always holds its length. */
+/** Maximum bytes of a number or boolean with its key; its length therefore always takes one byte. */
 const scalar = 11
+
+const prepared = small(new PreparedAttributes())
 
 /** Writes attributes as a repeated KeyValue field (common.proto) with the given key. */
 export function encodeAttributes(out: Writer, key: number, attributes: Attributes): void {
@@ -31,30 +28,31 @@ export function encodeAttributes(out: Writer, key: number, attributes: Attribute
   for (let i = 0; i < size; i++) {
     const name = keys[i]!
     const value = values[i]!
-    out.open(key, frame + name.length + (typeof value === 'string' ? value.length : scalar))
-    encodeName(out, name)
-    encodeValue(out, keyValueValue, value)
-    out.close()
+    const known = prepared.name(i, name)
+    const field = known?.fieldOf(value)
+    if (field === undefined) encodeAttribute(out, key, name, value, known)
+    else {
+      known!.hits++
+      out.keyed(key, field)
+    }
   }
 }
 
-/**
- * Attribute names seen first. Nearly all are from the semantic conventions; if a source invents names
- * without end, names over the limit are only a little slower.
- */
-const names = new Map<string, PreparedField>()
-const maxNames = 1024
-const maxNameLength = 64
-
-function encodeName(out: Writer, name: string): void {
-  const known = names.get(name)
-  if (known !== undefined) {
-    out.prepared(known)
-    return
-  }
-  out.string(keyValueKey, name)
-  if (names.size < maxNames && name.length <= maxNameLength)
-    names.set(name, new PreparedField(keyValueKey, name))
+function encodeAttribute(
+  out: Writer,
+  key: number,
+  name: string,
+  value: AttributeValue,
+  known: ReturnType<PreparedAttributes['name']>,
+): void {
+  const start = out.length + varintSize(key)
+  out.open(key, frame + name.length + (typeof value === 'string' ? value.length : scalar))
+  if (known === undefined) out.string(keyValueKey, name)
+  else out.prepared(known.field)
+  encodeValue(out, keyValueValue, value)
+  out.close()
+  if (known === undefined) prepared.addName(name)
+  else prepared.addValue(known, value, out, start)
 }
 
 /** Writes an AnyValue (common.proto). A whole number within 64 bits is an integer, any other a double. */
@@ -107,8 +105,8 @@ const resources = new WeakMap<Resource, Uint8Array>()
 const scopes = new WeakMap<Scope, Uint8Array>()
 
 /**
- * The `resource` field of ResourceSpans and of its counterparts in the other signals, encoded once for each resource.
- * Empty for a resource without attributes.
+ * The `resource` field of ResourceSpans and its counterparts in the other signals, encoded once per resource. Empty for
+ * a resource without attributes.
  */
 export function resourceBytes(resource: Resource): Uint8Array {
   let bytes = resources.get(resource)
@@ -157,7 +155,7 @@ export function scopeBytes(scope: Scope): Uint8Array {
   return bytes
 }
 
-/** The `schema_url` field, which has the same number beside every resource and every scope. */
+/** The `schema_url` field, which has the same number in resources and scopes. */
 export const schemaUrlBytes: Uint8Array = encodeSchemaUrl(schemaUrl)
 
 const scopeSchemaUrls = new WeakMap<Scope, Uint8Array>()

@@ -83,7 +83,7 @@ function encodeNumberPoint(out: Writer, point: NumberPoint, integer: boolean): v
   encodeTimes(out, point)
   if (point.noValue === true) out.int(field.numberFlags, field.noRecordedValue)
   else {
-    // A value that a 64-bit integer cannot hold stays a double rather than becoming a wrong integer.
+    // A value that does not fit a 64-bit integer stays a double rather than becoming a wrong integer.
     if (integer && fitsInt64(value)) out.fixed64(field.asInt, value)
     else out.double(field.asDouble, value)
     if (point.exemplars !== undefined) encodeExemplars(out, field.numberExemplars, point.exemplars)
@@ -153,7 +153,7 @@ function encodeSummaryPoint(out: Writer, point: SummaryPoint): void {
   out.close()
 }
 
-/** A double without presence, which summaries alone have: 0 is not written, unless it is negative. */
+/** A double without field presence, which only summaries have: 0 is not written, unless it is negative. */
 function encodeDouble(out: Writer, key: number, value: number): void {
   if (!Object.is(value, 0)) out.double(key, value)
 }

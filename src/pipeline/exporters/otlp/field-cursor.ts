@@ -2,7 +2,7 @@ import { WireType } from '../../../foundation/lib/protobuf.ts'
 import { type FieldSchema, type MessageSchema, wireTypes } from './schema-table.ts'
 
 const two32 = 2 ** 32
-/** Above these high words a 64-bit number is not exact as a double. */
+/** From this high word on, a 64-bit number is not exact as a double. */
 const exactHigh = 2 ** 21
 
 /**
@@ -19,7 +19,7 @@ export class FieldCursor {
   /** Range of its value, or of the content of a length-delimited field. The end is also that of the field. */
   valueStart = 0
   valueEnd = 0
-  /** The last number that was read, in two words without a sign. */
+  /** Last number read, as two unsigned words. */
   #low = 0
   #high = 0
   #at: number
@@ -37,7 +37,7 @@ export class FieldCursor {
     if (this.#at >= this.#end) return false
     this.start = this.#at
     this.#at = this.#varint(this.#at)
-    // A key has 32 bits, three of which are the wire type.
+    // A key has 32 bits, of which three are the wire type.
     this.field = this.#low >>> 3
     this.type = this.#low & 7
     if (this.#high !== 0 || this.field === 0) throw this.#malformed('invalid field key')
@@ -55,8 +55,8 @@ export class FieldCursor {
   }
 
   /**
-   * Moves to the next known field of a message of this type; undefined at the end. A field of another wire type than
-   * its own is an unknown one.
+   * Moves to the next known field of this message type; undefined at the end. A field with an unexpected wire type
+   * counts as unknown.
    */
   nextOf({ byNumber }: MessageSchema): FieldSchema | undefined {
     while (this.next()) {
@@ -100,7 +100,7 @@ export class FieldCursor {
     return this
   }
 
-  // The last number, by the type of its field.
+  // Last number read, by the type of its field.
 
   get bool(): boolean {
     return (this.#low | this.#high) !== 0
@@ -147,12 +147,12 @@ export class FieldCursor {
     return ((BigInt(high) << 32n) | BigInt(this.#low)).toString()
   }
 
-  /** Nanoseconds as microseconds, to a quarter of one: the precision of a double for times of this century. */
+  /** Nanoseconds as microseconds, rounded to a quarter: the precision of a double for times of this century. */
   get nanosAsMicros(): number {
     const high = this.#high
     const low = this.#low
     if (high < exactHigh) return this.uint64 / 1000
-    // Both words divided by 1000 apart, so that what is added is exact in a double.
+    // Both words are divided by 1000 separately, so that the sum is exact in a double.
     const whole = Math.floor(high / 1000)
     const rest = (high - whole * 1000) * two32 + low
     return whole * two32 + rest / 1000

@@ -22,7 +22,7 @@ export function jsonToRequest(signal: Signal, json: unknown): Uint8Array {
   return Uint8Array.from(out.written())
 }
 
-/** Position in the document, linked, so that a path is made only for an error. */
+/** Position in the document, as a linked list, so that the path is only built for an error. */
 class Place {
   readonly #step: string
   readonly #parent: Place | undefined
@@ -169,7 +169,7 @@ const integerTypes: Readonly<Partial<Record<FieldType, IntegerType>>> = {
 function integerOf(value: unknown, range: Range, place: Place): bigint {
   let integer: bigint | undefined
   if (typeof value === 'number' && Number.isInteger(value)) integer = BigInt(value)
-  // No 64 bits take more digits, and longer ones would take BigInt more than linear time.
+  // 64-bit numbers have at most this many digits, and BigInt takes more than linear time for longer ones.
   else if (typeof value === 'string' && value.length <= 20 && /^-?\d+$/.test(value)) integer = BigInt(value)
   if (integer === undefined || integer < range.min || integer > range.max) throw place.fault(range.words)
   return integer

@@ -1,5 +1,5 @@
-// OTLP in JSON (opentelemetry-proto 1.11, "JSON Protobuf Encoding"): identifiers in hexadecimal digits, enumerations as
-// numbers, integers of 64 bits as texts, other bytes in base64, names in lower camel case.
+// OTLP in JSON (opentelemetry-proto 1.11, "JSON Protobuf Encoding"): identifiers in hexadecimal, enumerations as
+// numbers, 64-bit integers as strings, other bytes in base64, names in lower camel case.
 
 import type { Signal } from '../../../foundation/model/signal.ts'
 import { bufferOf, FieldCursor } from './field-cursor.ts'
@@ -66,7 +66,7 @@ function fieldText(cursor: FieldCursor, field: FieldSchema, depth: number): stri
       return JSON.stringify(cursor.text())
     case 'bytes':
       return `"${cursor.bytes().toString('base64')}"`
-    // The collector writes profile identifiers like the others; OTLP does not define it.
+    // OTLP does not define profile identifiers in JSON; the collector writes them like the others.
     case 'id8':
     case 'id16':
       return `"${cursor.bytes().toString('hex')}"`

@@ -64,7 +64,7 @@ export function encodeMetadata(out: Writer, metric: Metric): void {
   if (metric.metadata !== undefined) encodeAttributes(out, metadata, metric.metadata)
 }
 
-/** Writes the fields after the points of sums and histograms; other kinds have none. */
+/** Writes the fields after the points of sums and histograms; other kinds have no such fields. */
 export function encodeAggregation(out: Writer, metric: Metric): void {
   if (metric.kind === 'gauge' || metric.kind === 'summary') return
   out.int(aggregationTemporality, metric.temporality === 'delta' ? delta : cumulative)

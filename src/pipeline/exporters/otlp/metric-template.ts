@@ -18,8 +18,9 @@ const mostCounted = 2 ** 53
  * Encodes a metric without its numbers (`PlacedMetric`). Undefined for metrics without such a form: exponential
  * histograms, sums of integers, points without a value or with exemplars, and metrics without points.
  *
- * `fill` returns, byte for byte, the encoding of the metric with its numbers, except that four are written even if they
- * are 0, which is the same for a receiver: placed times, counts, and of summaries the sums and the values of quantiles.
+ * `fill` returns the same bytes as the encoding of the metric with its numbers, except that four kinds of fields are
+ * written even if they are 0, which is equivalent for a receiver: placed times, counts, and the sums and quantile
+ * values of summaries.
  */
 export function metricTemplate(metric: Metric): MetricTemplate | undefined {
   if (metric.points.length === 0 || metric.kind === 'exponential_histogram') return undefined
@@ -34,8 +35,8 @@ const fields = new Writer(1024)
 const whole = new BackwardWriter()
 
 /**
- * Writes a metric from its end to its beginning: how far from the end a number stands is known when it is written, and
- * stays so whatever is written before it. Lists hold distances, each with the places of its number.
+ * Writes a metric from end to start: the distance of a number from the end is known when it is written, and does not
+ * change afterwards. Lists contain distances, each followed by the places of its number.
  */
 class Encoder {
   readonly #out = whole
@@ -43,7 +44,7 @@ class Encoder {
   readonly #times: number[] = []
   readonly #doubles: number[] = []
   readonly #counts: number[] = []
-  /** Each with the places of its own and of the bucket before it. */
+  /** Each with its own place and that of the bucket before it. */
   readonly #buckets: number[] = []
   /** Pairs of places that must hold the same number. */
   readonly #equal: number[] = []
@@ -122,7 +123,7 @@ class Encoder {
     this.#end(point, before)
   }
 
-  /** The times, with which a point begins, and its header. */
+  /** Writes the times, which are the first fields of a point, and its header. */
   #end({ startUs, timeUs }: Metric['points'][number], before: number): void {
     if (timeUs > 0) this.#number(field.time, this.#times, timeUs - 1)
     else {
@@ -134,14 +135,14 @@ class Encoder {
     this.#out.header(field.dataPoints >>> 3, before)
   }
 
-  /** A field of 64 bits whose number stands in a place. */
+  /** Writes a 64-bit field whose number comes from a place. */
   #number(key: number, list: number[], place: number): void {
     this.#out.double(0)
     list.push(this.#out.length, place)
     this.#out.varint(key)
   }
 
-  /** Fields that never change. */
+  /** Writes fields that never change. */
   #fields(write: () => void): void {
     fields.clear()
     write()
@@ -161,7 +162,7 @@ function each<P>(points: readonly P[], write: (point: P) => void): void {
   for (let i = points.length - 1; i >= 0; i--) write(points[i]!)
 }
 
-/** Turns distances from the end, the first of each `width` numbers, into offsets. */
+/** Turns distances from the end (the first of each `width` numbers) into offsets. */
 function offsets(list: number[], width: number, size: number): number[] {
   for (let i = 0; i < list.length; i += width) list[i] = size - list[i]!
   return list
@@ -172,9 +173,9 @@ class FilledTemplate implements MetricTemplate {
   readonly points: number
   readonly #bytes: Uint8Array
   readonly #view: DataView
-  /** All lists of the encoder, one after the other: a template has few objects, for there are many of them. */
+  /** All lists of the encoder, concatenated: there are many templates, so each has few objects. */
   readonly #program: Uint32Array
-  /** Where each list of it ends. */
+  /** Ends of the lists in `#program`. */
   readonly #sentTimesEnd: number
   readonly #timesEnd: number
   readonly #doublesEnd: number
@@ -251,10 +252,10 @@ class FilledTemplate implements MetricTemplate {
   }
 }
 
-/** Writes a count as `fixed64`, where it is one. */
+/** Writes a count as `fixed64`. False if the value is not a count. */
 function writeCount(view: DataView, at: number, value: number): boolean {
   const small = value | 0
-  // Nearly all are, and it takes half of the time (measured).
+  // Fast path for nearly all counts, which halves the time (measured).
   if (small === value && small >= 0) {
     view.setInt32(at, small, true)
     view.setInt32(at + 4, 0, true)

@@ -39,7 +39,7 @@ const stackLocations = fieldKey(1, WireType.bytes)
 /** Maximum number of remembered frame objects. */
 const mostSeenFrames = 1 << 16
 
-/** A hash of 52 bits, which a double holds with room to count on from it. */
+/** A 52-bit hash; a double has room to combine it further. */
 const two20 = 2 ** 20
 
 /** Attributes of the semantic conventions 1.44; every mapping must have one of the last two. */
@@ -50,13 +50,13 @@ export const fileHash = 'process.executable.build_id.htlhash'
 /**
  * Dictionary of the profiles of one request (ProfilesDictionary, OTLP 1.11): every distinct string, mapping, function,
  * location, stack, link and attribute once, encoded at its first use. Element 0 of each table is its zero value.
- * Frames, mappings and links are usually the same objects again, and are found by identity before content.
+ * Frames, mappings and links are mostly objects seen before, so they are looked up by identity first, then by content.
  */
 export class ProfileDictionary implements Dictionary {
   readonly #mappings = new DictionaryTable<string>(out => out.header(mappingTable, 0))
   readonly #locations = new DictionaryTable<string>(out => out.header(locationTable, 0))
   readonly #functions = new DictionaryTable<string>(out => out.header(functionTable, 0))
-  /** The zero link has its identifiers in full, as profiles.proto asks for the sake of strict readers. */
+  /** The zero link has full-length identifiers, as profiles.proto requires for strict readers. */
   readonly #links = new DictionaryTable<string>(out => writeLink(out, new Uint8Array(16), new Uint8Array(8)))
   readonly #strings = new DictionaryTable<string>(out => out.header(stringTable, 0))
   readonly #attributes = new DictionaryTable<string>(out => out.header(attributeTable, 0))
@@ -135,7 +135,10 @@ export class ProfileDictionary implements Dictionary {
     return this.#stackWritten(start, (high >>> 0) * two20 + (low >>> 12))
   }
 
-  /** The index of the stack that was just written, which is taken back where it is known. Its hash is not of it alone. */
+  /**
+   * Index of the stack that was just written, which is removed again if it is a duplicate. Different stacks may have
+   * the same hash.
+   */
   #stackWritten(start: number, hash: number): number {
     const stacks = this.#stacks
     const stackStarts = this.#stackStarts
@@ -169,7 +172,7 @@ export class ProfileDictionary implements Dictionary {
     return index
   }
 
-  /** The index of a link; 0 where its identifiers are not valid (W3C Trace Context: all zero, or of another length). */
+  /** Index of a link; 0 if its identifiers are invalid (W3C Trace Context: all zero, or of another length). */
   link(link: SpanLink): number {
     const seen = this.#seenLinks.get(link)
     if (seen !== undefined) return seen

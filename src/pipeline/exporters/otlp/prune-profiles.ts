@@ -15,7 +15,7 @@ export function pruneProfiles(body: Uint8Array): Uint8Array {
     )
     if (changed.size > 0 || leftOut.size > 0) return body
   } catch (error) {
-    if (error instanceof RangeError) return body // its messages are sound, what they hold is not
+    if (error instanceof RangeError) return body // the messages are valid, their content is not
     throw error
   }
   return builder.take()[0]?.body ?? body

@@ -38,22 +38,36 @@ export interface Dictionary {
   write(out: Writer): void
 }
 
+/** Where the bytes of an item are. */
+export interface EncodedItem {
+  readonly buffer: Buffer
+  readonly start: number
+  readonly end: number
+}
+
+/** The only one: it is read at once. */
+const lastItem: { -readonly [Key in keyof EncodedItem]: EncodedItem[Key] } = {
+  buffer: Buffer.alloc(0),
+  start: 0,
+  end: 0,
+}
+
 interface ScopeGroup {
   readonly resource: Resource
   readonly scope: Scope
   readonly parent: ResourceGroup
   readonly header: Uint8Array
-  /** What stands behind its items. */
+  /** Follows the items. */
   readonly schemaUrl: Uint8Array
   readonly items: Writer
 }
 
 interface ResourceGroup {
   readonly header: Uint8Array
-  /** One of 32. */
+  /** One of 32 order keys. */
   readonly orderKey: number
   readonly scopes: Map<Scope, ScopeGroup>
-  /** Of all its scopes. */
+  /** Items of all scopes. */
   items: number
   itemBytes: number
 }
@@ -62,16 +76,19 @@ interface ResourceGroup {
 const resourceField = fieldKey(1, WireType.bytes)
 const scopeField = fieldKey(2, WireType.bytes)
 
-/** Key and length of a resource's or a scope's message: one byte and at most five. */
+/** Maximum key and length of a resource's or scope's message: one byte and five bytes. */
 const varintRoom = 6
 const envelope = varintRoom + schemaUrlBytes.length
 
-/** Buffers of requests are multiples of this, */
+/** Buffers of large requests are multiples of this; */
 const requestStep = 64 * 1024
-/** but smaller ones have the exact size: they may be queued, and the queue counts only their content. */
+/** smaller ones have the exact size, because they may be queued and the queue counts only their content. */
 const leastSpareRequest = 4 * requestStep
 /** Maximum buffer that is kept for the next request. */
 const mostSpareRequest = 1.25 * 1024 * 1024
+
+/** Maximum buffer that is kept for items that are not sent. */
+const mostApart = 64 * 1024
 
 /** Default of `keepBytes`: twice the buffers of a typical request. There are five builders. */
 const defaultKeepBytes = 2 * 1024 * 1024
@@ -87,9 +104,9 @@ export class RequestBuilder<T> {
   readonly #resources = new Map<Resource, ResourceGroup>()
   readonly #spare: Writer[] = []
   #spareBytes = 0
-  /** Those at its beginning that were not needed since the last rest. */
+  /** Minimum of spare buffers since the last `rest`: those were not needed. */
   #leastSpare = 0
-  /** What a request was put together in that was compressed since. */
+  /** Buffer of a request that has been compressed. */
   #spareRequest: Writer | undefined
   #spareRequestRested = false
   #current: ScopeGroup | undefined
@@ -100,6 +117,8 @@ export class RequestBuilder<T> {
   #undoGroupBytes = 0
   #undoItemBytes = 0
   #undoResourceItems = 0
+  /** For items that no request takes. */
+  #apart: Writer | undefined
 
   constructor(encoding: Encoding<T>, options: { keepBytes?: number } = {}) {
     this.#encoding = encoding
@@ -122,7 +141,7 @@ export class RequestBuilder<T> {
 
   /** Bytes of memory kept for the next request. */
   get keptBytes(): number {
-    return this.#spareBytes + (this.#spareRequest?.capacity ?? 0)
+    return this.#spareBytes + (this.#spareRequest?.capacity ?? 0) + (this.#apart?.capacity ?? 0)
   }
 
   /** Frees the kept memory that no request has used since the last call. */
@@ -130,6 +149,7 @@ export class RequestBuilder<T> {
     for (const { capacity } of this.#spare.splice(0, this.#leastSpare)) this.#spareBytes -= capacity
     this.#leastSpare = this.#spare.length
     if (this.#spareRequestRested) this.#spareRequest = undefined
+    this.#apart = undefined
     this.#spareRequestRested = true
   }
 
@@ -137,6 +157,27 @@ export class RequestBuilder<T> {
   add(resource: Resource, scope: Scope, item: T): number {
     const group = this.#begin(resource, scope)
     return this.#end(group, this.#encoding.encode(group.items, item))
+  }
+
+  /** The bytes of the last item that was added: its field in the message of its scope. Valid until the next call. */
+  get last(): EncodedItem | undefined {
+    const group = this.#current
+    if (group === undefined) return undefined
+    lastItem.buffer = group.items.buffer
+    lastItem.start = this.#undoLength
+    lastItem.end = group.items.length
+    return lastItem
+  }
+
+  /** Encodes an item that is not sent, as `last` gives it. */
+  encodeApart(item: T): EncodedItem {
+    this.#apart ??= new Writer()
+    this.#apart.clear(mostApart)
+    this.#encoding.encode(this.#apart, item)
+    lastItem.buffer = this.#apart.buffer
+    lastItem.start = 0
+    lastItem.end = this.#apart.length
+    return lastItem
   }
 
   /** Encodes an item with placeholders for its numbers, for `addEncoded`; undefined if it has no such form. */
@@ -151,17 +192,17 @@ export class RequestBuilder<T> {
     return this.#end(group, items)
   }
 
-  /** Size that `addEncoded` would return for so many bytes in an empty builder. */
+  /** Size that `addEncoded` would return for an item of this size in an empty builder. */
   aloneBytes(resource: Resource, scope: Scope, bytes: number): number {
     const ofScope = varintRoom + scopeBytes(scope).length + scopeSchemaUrlBytes(scope).length
     return envelope + resourceBytes(resource).length + ofScope + bytes
   }
 
-  /** The group that items of this resource and scope go to, in a state that `undo` returns to. */
+  /** Group for items of this resource and scope. Saves the state for `undo`. */
   #begin(resource: Resource, scope: Scope): ScopeGroup {
     let group = this.#current
     if (group === undefined || group.resource !== resource || group.scope !== scope) {
-      this.#current = undefined // where this throws, there is nothing for `undo` to take back
+      this.#current = undefined // if this throws, `undo` has nothing to undo
       group = this.#group(resource, scope)
       this.#current = group
     }
@@ -175,7 +216,7 @@ export class RequestBuilder<T> {
     return group
   }
 
-  /** Takes what was written since `begin` into account. */
+  /** Adds what was written since `#begin` to the counts. */
   #end({ items, parent, header, schemaUrl }: ScopeGroup, count: number): number {
     this.#itemCount += count
     parent.items += count

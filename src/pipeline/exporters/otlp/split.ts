@@ -12,15 +12,15 @@ export interface Part {
 
 /** A level of messages between the request and its items. */
 interface Level {
-  /** The fields whose messages lead further; all others are copied into every part that has any of its items. */
+  /** Fields with messages of the next level; all others are copied into every part that has any of its items. */
   readonly leads: (field: number) => boolean
-  /** What those hold; undefined: each of them is one item. */
+  /** Next level; undefined if each of these messages is one item. */
   readonly below: Level | undefined
 }
 
 const first = (field: number): boolean => field === 1
 const second = (field: number): boolean => field === 2
-/** The kinds of data of a metric, in the order of metrics.proto; each has its points in field 1. */
+/** Fields of the kinds of metric data in metrics.proto; each has its points in field 1. */
 const metricData = (field: number): boolean => (field >= 5 && field <= 11 && field % 2 === 1) || field === 10
 
 const items: Level = { leads: second, below: undefined }
@@ -73,20 +73,23 @@ function partOf(signal: Signal, body: Uint8Array, from: number, to: number): Par
   return signal === 'profiles' ? { ...part, body: pruneProfiles(part.body) } : part
 }
 
-/** What a part has of a message: ranges of the request, and headers of the messages that have become shorter. */
+/** Part of a message: ranges of the request, and headers of messages that became shorter. */
 interface Copy {
   readonly pieces: Uint8Array[]
   bytes: number
-  /** Any of its items: a message without is left out. One that had none to begin with goes into one part as it is. */
+  /**
+   * Whether it contains any of its items: without any it is omitted. A message that had none from the start goes
+   * unchanged into one part.
+   */
   filled: boolean
 }
 
-/** Copies those items of a request whose numbers are `from` to `to` (exclusive). */
+/** Copies the items with the numbers `from` to `to` (exclusive) of a request. */
 class Cut {
   readonly #buffer: Buffer
   readonly #from: number
   readonly #to: number
-  /** Items that were passed. */
+  /** Items passed so far. */
   #at = 0
 
   constructor(body: Uint8Array, from: number, to: number) {
@@ -102,7 +105,7 @@ class Cut {
 
   #copy(cursor: FieldCursor, level: Level): Copy {
     const copy: Copy = { pieces: [], bytes: 0, filled: false }
-    /** The range that is being copied: neighbours go together. */
+    /** Range being copied: adjacent fields are copied together. */
     let start = 0
     let end = 0
     const flush = (): void => {

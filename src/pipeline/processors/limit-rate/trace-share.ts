@@ -1,30 +1,32 @@
 import type { TokenBucket } from '../../../foundation/lib/token-bucket.ts'
 
 const windowMs = 1000
-/** Aims a little below the limit while the bucket is less than half full, so that it fills up again. */
+/** Aims a little below the limit while the bucket is less than half full, so that it refills. */
 const refilling = 0.9
-/** The share grows at most by this factor a second, and falls at once. */
+/** Maximum growth of the share per second; it falls immediately. */
 const growth = 2
-/** Changes smaller than this are not worth the traces that they cut. */
+/** Smaller changes are not worth the traces that they cut. */
 const noticeable = 0.1
-/** What a bucket that ran empty costs the share at least, and the time before it may do so again. */
+/**
+ * Minimum reduction of the share when the bucket runs empty, and minimum interval of such reductions, in milliseconds.
+ */
 const relief = 0.75
 const shortestMs = 100
 const least = 2 ** -20
 
 /**
- * The share of traces that is let through, so that those which are stay whole: a trace is in or out by a hash of its
- * id. The share follows what came during the last second.
+ * Share of traces that pass, chosen by a hash of the trace ID so that they are kept whole. The share follows the rate
+ * of the last second.
  */
 export class TraceShare {
-  /** 0 to 1. */
+  /** From 0 to 1. */
   share = 1
-  /** Spans that came during the last whole window, per second. */
+  /** Spans per second received in the last full window. */
   offeredPerSecond = 0
   #offered = 0
   #sinceMs = Number.NaN
 
-  /** Whether a span of this trace passes. It also takes its token. */
+  /** Whether a span of this trace passes; takes a token if so. */
   admits(traceId: Uint8Array, bucket: TokenBucket, nowMs: number): boolean {
     if (Number.isNaN(this.#sinceMs)) this.#sinceMs = nowMs
     if (nowMs - this.#sinceMs >= windowMs) this.#measure(bucket, nowMs)
@@ -35,7 +37,7 @@ export class TraceShare {
     return false
   }
 
-  /** More came than the last second foretold: fewer traces from here on rather than holes in all of them. */
+  /** More spans arrive than in the last second: reduces the share now, rather than leaving gaps in all traces. */
   #cut(bucket: TokenBucket, nowMs: number): void {
     const before = this.share
     this.#measure(bucket, nowMs)
@@ -58,8 +60,8 @@ export class TraceShare {
 }
 
 /**
- * A place from 0 to 1 that is the same on every host for the same trace, so that agents with the same share keep the
- * same traces. All bytes count: samplers before us may have chosen by some of them.
+ * Position from 0 to 1 that is the same on every host for the same trace, so that agents with the same share keep the
+ * same traces. All bytes are used, as samplers before us may have selected by some of them.
  */
 export function placeOf(traceId: Uint8Array): number {
   let hash = 0x811c9dc5

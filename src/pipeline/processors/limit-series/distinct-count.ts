@@ -3,11 +3,11 @@ const registers = 1024
 const indexBits = 10
 const alpha = 0.7213 / (1 + 1.079 / registers)
 
-/** How many different values there were, about, in one kilobyte (HyperLogLog: Flajolet and others, 2007). */
+/** Approximate number of distinct values, in one kilobyte (HyperLogLog: Flajolet and others, 2007). */
 export class DistinctCount {
   readonly #longest = new Uint8Array(registers)
 
-  /** Takes a value by its hash, whose halves have 32 bits each. */
+  /** Adds a value by its hash, in two halves of 32 bits. */
   add(low: number, high: number): void {
     const register = low >>> (32 - indexBits)
     const zeros = Math.clz32(high) + 1
@@ -22,7 +22,7 @@ export class DistinctCount {
       if (longest === 0) empty++
     }
     const raw = (alpha * registers * registers) / sum
-    // Few values leave registers empty, whose number tells more.
+    // With few values, the number of empty registers is more precise.
     return raw <= 2.5 * registers && empty > 0 ? registers * Math.log(registers / empty) : raw
   }
 }

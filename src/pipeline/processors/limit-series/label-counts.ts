@@ -4,10 +4,10 @@ import type { Resource } from '../../../foundation/model/resource.ts'
 import { DistinctCount } from './distinct-count.ts'
 import { ownCopy, type SeriesHash } from './series-hash.ts'
 
-/** More labels than this have few metrics; those that come later are not looked at. */
+/** Few metrics have more labels; later ones are not counted. */
 const mostLabels = 16
 
-/** How many values each attribute of one metric has had since the counting began: at most 17 kB. */
+/** Approximate number of values of each attribute of one metric since counting began; takes at most 17 kB. */
 export class LabelCounts {
   readonly #keys: string[] = []
   readonly #counts: DistinctCount[] = []
@@ -24,7 +24,7 @@ export class LabelCounts {
     this.#resources.add(hash.low, hash.high)
   }
 
-  /** The label that has most values, in words: `attribute user.id has about 48,000 values`; '' for none. */
+  /** Label with the most values: `attribute user.id has about 48,000 values`; '' for none. */
   get worst(): string {
     let most = 1
     let key = ''
@@ -39,7 +39,7 @@ export class LabelCounts {
     return key === '' ? '' : `attribute ${key} has about ${roughly(most)} values`
   }
 
-  /** Most series of a metric have their attributes in the same order, so that one comparison finds the key. */
+  /** Most series of a metric have their attributes in the same order, so that usually one comparison finds the key. */
   #countOf(key: string, likely: number): DistinctCount | undefined {
     if (this.#keys[likely] === key) return this.#counts[likely]
     const at = this.#keys.indexOf(key)
@@ -52,7 +52,7 @@ export class LabelCounts {
   }
 }
 
-/** Two digits, which is what an estimate is good for. */
+/** Rounds to two digits, the precision of the estimate. */
 function roughly(value: number): string {
   return grouped(Number(value.toPrecision(2)))
 }

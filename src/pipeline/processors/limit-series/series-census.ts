@@ -3,43 +3,43 @@ import { LabelCounts } from './label-counts.ts'
 import { ownCopy, SeriesHash } from './series-hash.ts'
 import { SeriesTable } from './series-table.ts'
 
-/** Metrics that are told apart; the series of those that come later are bounded together with all others only. */
+/** Maximum metrics counted separately; later ones share the global limit only. */
 const mostMetrics = 16_384
-/** Metrics whose labels are counted at the same time. */
+/** Maximum metrics whose labels are counted at the same time. */
 const mostWatched = 8
-/** Metrics whose losses are kept by name. */
+/** Maximum metrics with their own loss count. */
 const mostNamed = 1024
 
-/** Of a metric in memory, beside its name. */
+/** Memory of a metric without its name, in bytes. */
 const metricBytes = 300
 
-/** What is known of a metric. */
+/** State of a metric. */
 export interface MetricCount {
   readonly name: string
   readonly index: number
   series: number
-  /** Points that found no room, since it last had room for long. */
+  /** Points over the limit, since it last had none for long. */
   refused: number
-  /** When the last of them came. */
+  /** Time of the last of them. */
   refusedMs: number
   labels: LabelCounts | undefined
 }
 
-/** All that the bound on series remembers: which there are, whose, and who asked for more. It outlives its settings. */
+/** State of the series limit: known series, their metrics, and losses. It is kept across changes of settings. */
 export class SeriesCensus {
   readonly hash = new SeriesHash('content')
   readonly table = new SeriesTable()
   readonly metrics = new Map<string, MetricCount>()
-  /** Points that found no room, ever. */
+  /** Total points over a limit. */
   dropped = 0
-  /** Points of all metrics that found no room because of the global bound, and when the last of them came. */
+  /** Points of all metrics over the global limit, and the time of the last one. */
   refused = 0
   refusedMs = Number.NEGATIVE_INFINITY
-  /** When the next part of the table is to be swept. */
+  /** Time to sweep the next part of the table. */
   sweepMs = 0
   readonly #byIndex: (MetricCount | undefined)[] = []
   readonly #free: number[] = []
-  /** Stands for the metrics beyond the bound. */
+  /** Stands for all metrics above the maximum. */
   readonly others = this.#enlist('')
   readonly #watched: MetricCount[] = []
   #bytes = 0
@@ -49,12 +49,12 @@ export class SeriesCensus {
     counted(this)
   }
 
-  /** Of the series and of what is known of their metrics. */
+  /** Memory of the series and their metrics. */
   get bytes(): number {
     return this.#bytes + this.table.bytes
   }
 
-  /** The metric of a name, which is known from now on; those beyond the bound share one without a name. */
+  /** Metric with this name, added if new; all above the maximum share one without a name. */
   metric(name: string): MetricCount {
     const known = this.metrics.get(name)
     if (known !== undefined) return known
@@ -65,7 +65,7 @@ export class SeriesCensus {
     return count
   }
 
-  /** Who owns an entry of the table. */
+  /** Metric of a table entry. */
   ownerOf(index: number): MetricCount {
     return this.#byIndex[index]!
   }
@@ -80,7 +80,7 @@ export class SeriesCensus {
     this.#free.push(count.index)
   }
 
-  /** Counts the values of the metric's labels from now on, where no worse metrics take all the room. */
+  /** Starts counting the metric's label values, unless worse metrics take all places. */
   watch(count: MetricCount): void {
     if (count.labels !== undefined || count === this.others) return
     if (this.#watched.length >= mostWatched) {
@@ -99,7 +99,7 @@ export class SeriesCensus {
     this.release(count)
   }
 
-  /** Counts a point that found no room. */
+  /** Counts a point over the limit. */
   drop(name: string): void {
     this.dropped++
     const before = this.#droppedBy.get(name)
@@ -107,7 +107,7 @@ export class SeriesCensus {
     this.#droppedBy.set(before === undefined ? ownCopy(name) : name, (before ?? 0) + 1)
   }
 
-  /** Those who lost most, the worst first. */
+  /** Metrics with the most losses, the worst first. */
   offenders(most: number): [name: string, dropped: number][] {
     return [...this.#droppedBy].sort(([, a], [, b]) => b - a).slice(0, most)
   }
@@ -126,7 +126,7 @@ export class SeriesCensus {
     return count
   }
 
-  /** Half of them go; should one come back, its count begins anew. */
+  /** Drops the smaller half; a metric that returns is counted from 0. */
   #forgetSmallLosses(): void {
     this.#droppedBy = new Map(this.offenders(mostNamed / 2))
   }

@@ -1,26 +1,29 @@
 import type { Attributes, AttributeValue } from '../../../foundation/model/attributes.ts'
 import type { Resource } from '../../../foundation/model/resource.ts'
 
-/** Another for each process, so that nobody can prepare series that look the same. */
+/** Random per process, so that no one can prepare colliding series. */
 const seed = Math.floor(Math.random() * 2 ** 32) | 0
 
 const low0 = seed ^ 0x9e3779b9
 const high0 = Math.imul(seed, 0x85ebca6b) ^ 0x2545f491
 
-/** Attribute keys and names whose hash is kept. They come from code and conventions; later ones only cost more. */
+/**
+ * Maximum cached hashes of attribute keys and names, and maximum length of those. They come from code and conventions;
+ * others only take longer.
+ */
 const mostKept = 4096
 const longestKept = 64
 
-/** For the bits of numbers that are no integers of 32 bits. */
+/** For the bits of numbers that are not 32-bit integers. */
 const double = new Float64Array(1)
 const words = new Int32Array(double.buffer)
 
 /**
- * 64 bits that stand for a series, in two halves: they are the same whatever the order of the attributes. Two of 10⁶
- * series have the same with a probability of 3 in 10⁸. Hashing allocates nothing.
+ * 64-bit hash of a series in two halves, independent of the order of attributes. Among 10⁶ series, two have the same
+ * hash with a probability of 3 in 10⁸. Allocates nothing.
  */
 export class SeriesHash {
-  /** Results of the last call, 32 bits each without a sign. */
+  /** Result of the last call, as unsigned 32-bit halves. */
   low = 0
   high = 0
   readonly #kept = new Map<string, number>()
@@ -29,13 +32,13 @@ export class SeriesHash {
   readonly #resourceWords: (resource: Resource) => ResourceWords
   #baseLow = 0
   #baseHigh = 0
-  /** Hash of what was hashed last. */
+  /** Hash of the last value or key. */
   #a = 0
   #b = 0
 
   /**
-   * `content`: resources with the same attributes are the same, as they are for a receiver. `identity`: only the same
-   * instance is, so that two sources remain apart that a processor made look alike.
+   * `content`: resources with equal attributes are equal, as for a receiver. `identity`: only the same instance is, so
+   * that two sources stay distinct even if a processor made them equal.
    */
   constructor(resources: 'content' | 'identity') {
     const known = new WeakMap<Resource, ResourceWords>()
@@ -55,7 +58,7 @@ export class SeriesHash {
     }
   }
 
-  /** What the next calls of `of` are about. */
+  /** Sets resource, scope and metric for the next calls of `of`. */
   begin(resource: Resource, scope: string, metric: string): void {
     const { low, high } = this.#resourceWords(resource)
     this.#name(metric)
@@ -67,19 +70,19 @@ export class SeriesHash {
     this.#baseHigh = mix((this.#baseHigh + this.#b) | 0)
   }
 
-  /** Hashes a series of the metric that `begin` named. */
+  /** Hashes a series of the metric set by `begin`. */
   of(attributes: Attributes): void {
     this.#sum(attributes)
     this.#set(this.#a ^ this.#baseLow, this.#b ^ this.#baseHigh)
   }
 
-  /** Hashes one value, for counting how many there are. */
+  /** Hashes one value, for counting distinct values. */
   ofValue(value: AttributeValue): void {
     this.#value(value)
     this.#set(this.#a, this.#b)
   }
 
-  /** Gives the resource's hash. */
+  /** Hashes a resource. */
   ofResource(resource: Resource): void {
     const { low, high } = this.#resourceWords(resource)
     this.#set(low, high)
@@ -99,7 +102,7 @@ export class SeriesHash {
       const keyLow = this.#a
       const keyHigh = this.#b
       this.#value(values[i]!)
-      // A sum does not depend on the order.
+      // A sum is independent of the order.
       low = (low + mix(Math.imul(keyLow, 0x9e3779b1) ^ this.#a)) | 0
       high = (high + mix(Math.imul(keyHigh, 0x85ebca77) ^ this.#b)) | 0
     }
@@ -179,7 +182,7 @@ function mix(word: number): number {
   return mixed ^ (mixed >>> 16)
 }
 
-/** The same text for keeping: one cut out of a page would keep the whole page in memory. */
+/** Copy of a text for long-term storage: a substring of a page would retain the whole page. */
 export function ownCopy(text: string): string {
   return ` ${text}`.slice(1)
 }

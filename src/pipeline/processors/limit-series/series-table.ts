@@ -1,12 +1,12 @@
-/** Words of an entry: both halves of the hash, who owns it, when it was last seen (0: free). */
+/** Words of an entry: both halves of the hash, its owner, and when it was last seen (0: free). */
 const width = 4
 const shards = 64
 const smallest = 16
 const fullest = 0.8
 
 /**
- * The series that are known, 20 to 40 bytes for each: hash tables with open addressing, many small ones, so that one
- * that grows or is swept holds up nobody (16,000 entries at once where there are 10⁶).
+ * Known series, 20 to 40 bytes each: many small hash tables with open addressing, so that growing or sweeping one takes
+ * little time (16,000 entries of 10⁶).
  */
 export class SeriesTable {
   size = 0
@@ -22,7 +22,7 @@ export class SeriesTable {
     return this.#slots.reduce((sum, { byteLength }) => sum + byteLength, 0)
   }
 
-  /** Whether a series is known; it is seen now, `seen` being 1 or more. */
+  /** Whether a series is known; sets when it was last seen, `seen`, which is 1 or more. */
   touch(low: number, high: number, seen: number): boolean {
     const slots = this.#slots[shardOf(low)]!
     const at = find(slots, low, high)
@@ -45,8 +45,8 @@ export class SeriesTable {
   }
 
   /**
-   * Forgets what was last seen before `since`, in one table after the other: returns how many entries it looked at.
-   * `forgotten` is told the owner of each.
+   * Removes entries last seen before `since` from the next table, and calls `forgotten` with the owner of each. Returns
+   * the number of checked entries.
    */
   sweepNext(since: number, forgotten: (owner: number) => void): number {
     const shard = this.#swept
@@ -68,7 +68,7 @@ export class SeriesTable {
     return slots.length / width
   }
 
-  /** How many calls of `sweepNext` go over everything. */
+  /** Calls of `sweepNext` for a full pass. */
   static readonly sweeps = shards
 }
 
@@ -76,7 +76,7 @@ function shardOf(low: number): number {
   return low >>> 26
 }
 
-/** Where an entry stands, or the free place where it would. */
+/** Index of an entry, or of the free slot for it. */
 function find(slots: Uint32Array, low: number, high: number): number {
   const mask = slots.length - 1
   let at = (high << 2) & mask
@@ -92,7 +92,7 @@ function put(slots: Uint32Array, low: number, high: number, owner: number, seen:
   slots[at + 3] = seen
 }
 
-/** A table of `capacity` (a power of two) with the entries that were seen at `since` or later. */
+/** A table of `capacity` (a power of two) with the entries last seen at `since` or later. */
 function rebuilt(slots: Uint32Array, capacity: number, since: number): Uint32Array {
   const next = new Uint32Array(capacity * width)
   for (let at = 0; at < slots.length; at += width) {

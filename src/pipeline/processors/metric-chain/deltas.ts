@@ -9,22 +9,22 @@ import type { ScratchPoint } from './scratch.ts'
 
 type Kind = Metric['kind']
 
-/** Of the last point of a series, in memory. */
+/** Memory of the last point of a series, in bytes. */
 const lastBytes = 250
 
 /**
- * Turns cumulative points into what came since the point before, series by series. A series is told from others by what
- * its source said, so that those which processors made look alike stay apart.
+ * Converts cumulative points to differences from the previous point of their series. Series are identified by the
+ * attributes from their source, so that those that processors made equal stay distinct.
  */
 export class Deltas {
   readonly maxSeries: number
   readonly #hash: SeriesHash
   readonly #last: BoundedMap<number, Last>
-  /** A series that is not known and began then or later is new: nobody has been told of any of it. */
+  /** An unknown series that began at this time or later is new: none of its value was reported before. */
   #sinceUs: number
   #latestUs = 0
 
-  /** Remembers `maxSeries` at most. `sinceUs`: when this process began, in microseconds since the Unix epoch. */
+  /** Remembers at most `maxSeries`. `sinceUs`: start of this process, in microseconds since the Unix epoch. */
   constructor(maxSeries: number, sinceUs: number, before?: Deltas) {
     this.maxSeries = maxSeries
     this.#hash = before === undefined ? new SeriesHash('identity') : before.#hash
@@ -44,7 +44,7 @@ export class Deltas {
     })
   }
 
-  /** Resources may be other instances from here on: what is not known then need not be new. */
+  /** Resources may be other instances from now on, so an unknown series is not necessarily new. */
   resume(): void {
     this.#sinceUs = Math.max(this.#sinceUs, this.#latestUs)
   }
@@ -54,17 +54,17 @@ export class Deltas {
   }
 
   /**
-   * Changes a point, whose source gave it these attributes, to the difference. False: it is the first that is known of
-   * a series that began before, and tells no difference.
+   * Changes a point to a difference; `attributes` are those from its source. False for the first known point of a
+   * series that began earlier: there is no difference yet.
    */
   convert(kind: Kind, attributes: Attributes, point: ScratchPoint): boolean {
-    // What is no number, or infinite, cannot be the base of a difference.
+    // NaN and infinity cannot be the base of a difference.
     if (kind === 'sum' && !point.noValue && !Number.isFinite(point.value)) return true
     const hash = this.#hash
     hash.of(attributes)
     const key = (hash.high & 0x1fffff) * 2 ** 32 + hash.low
     if (point.noValue) {
-      // The series ended: what comes later under its name begins anew.
+      // The series ended: a later one with its name is new.
       this.#last.delete(key)
       return true
     }
@@ -73,15 +73,15 @@ export class Deltas {
     if (last === undefined) return this.#first(key, kind, point)
     const { timeUs } = last
     const { startUs } = point
-    const beganAnew = startUs > last.startUs && startUs >= timeUs
-    if (!beganAnew && last.isBase(kind, point)) {
+    const restarted = startUs > last.startUs && startUs >= timeUs
+    if (!restarted && last.isBase(kind, point)) {
       last.subtractFrom(kind, point)
       point.startUs = timeUs
     } else {
       last.remember(kind, point)
       point.startUs = Math.max(startUs, timeUs)
     }
-    // A clock that was set back must not make an interval that ends before it begins.
+    // After the clock was set back, an interval must not end before it starts.
     point.startUs = Math.min(point.startUs, point.timeUs)
     return true
   }
@@ -97,7 +97,7 @@ export class Deltas {
 
 const empty = new Float64Array(0)
 
-/** What a series said last. */
+/** Last point of a series. */
 class Last {
   startUs = 0
   timeUs = 0
@@ -127,7 +127,7 @@ class Last {
     this.#keep(point.positive.counts)
   }
 
-  /** Whether a point can be the same series going on: nothing in it has become less. */
+  /** Whether a point can continue the series: none of its counts decreased. */
   isBase(kind: Kind, point: ScratchPoint): boolean {
     if (kind !== this.#kind) return false
     if (kind === 'sum') return point.value >= this.#value
@@ -139,7 +139,7 @@ class Last {
     return this.#isWithin(point.positive.counts, point.positive.offset)
   }
 
-  /** Remembers a point and takes from it what was remembered before, of which it must be a continuation. */
+  /** Remembers a point and subtracts the previous one from it, which it must continue. */
   subtractFrom(kind: Kind, point: ScratchPoint): void {
     const value = point.value - this.#value
     const count = point.count - this.#count
@@ -154,7 +154,7 @@ class Last {
     point.count = count
     point.sum = sum
     point.zeroCount = zeroCount
-    // They are of all time, and nobody knows those of the interval.
+    // They cover all time; those of the interval are unknown.
     point.min = undefined
     point.max = undefined
     if (kind === 'histogram') point.buckets = ownBuckets
@@ -176,7 +176,7 @@ class Last {
     }
   }
 
-  /** Whether none of the buckets counts more than the same one of `counts`, the first of which has index `offset`. */
+  /** Whether no bucket has a higher count than the same bucket of `counts`, whose first one has index `offset`. */
   #isWithin(counts: ArrayLike<number>, offset: number): boolean {
     const shift = this.#offset - offset
     for (let i = 0; i < this.#length; i++) {

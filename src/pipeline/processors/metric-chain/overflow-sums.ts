@@ -7,41 +7,41 @@ import { noExemplars, type Point, type ScratchPoint } from './scratch.ts'
 
 const mark = 'otel.metric.overflow'
 
-/** Of an overflow series (OpenTelemetry metrics SDK, "Overflow attribute"). */
+/** Attributes of an overflow series (OpenTelemetry metrics SDK, "Overflow attribute"). */
 export const overflowAttributes = Attributes.of({ [mark]: true })
 
-/** Metrics that have an overflow series at the same time; the one that was silent longest begins anew. */
+/** Maximum metrics with an overflow series; above it, the one silent for longest starts again. */
 const mostStates = 1024
 
-/** Whether a point is an overflow series already, of a source that has its own bound. */
+/** Whether a point is an overflow series made by a source with its own limit. */
 export function isMarked({ attributes }: { readonly attributes: Attributes }): boolean {
   return attributes.size === 1 && attributes.keys[0] === mark && attributes.values[0] === true
 }
 
-/** Whether points of a metric can be added up: they only grow, and a histogram has one set of bounds. */
+/** Whether points of a metric can be summed: they are monotonic, and a histogram has one set of bounds. */
 export function addsUp(metric: Metric): boolean {
   if (metric.kind === 'sum') return metric.monotonic && metric.temporality === undefined
   return metric.kind === 'histogram' && metric.temporality === undefined
 }
 
 /**
- * Adds up the series of a metric that have no room of their own. What it tells only grows, although members come and go:
- * from one collection to the next it grows by what their sum, bucket by bucket, has grown, and stays where that has
- * fallen. So in the interval in which a member leaves, as much of what the others counted may be missing as it had.
+ * Sums the series of a metric that are above the limit (members). The result is monotonic although members come and go:
+ * at each collection it grows by the increase of the members' sum, per bucket, and stays where the sum decreased. So
+ * when a member leaves, an increase of the others of up to its value may be missing for that interval.
  */
 export class OverflowSums {
   readonly #states = counted(new BoundedMap<string, OverflowState>(mostStates))
   readonly #ids = new WeakMap<Resource, number>()
   #lastId = 0
-  /** Buckets of the point that was filled last. */
+  /** Buckets of the last filled point. */
   readonly #buckets: number[] = []
-  /** Of this call: sum and buckets of a histogram, or the one value of a sum. */
+  /** Sums of the current call: sum and buckets of a histogram, or the value of a sum. */
   readonly #members: number[] = []
   #startUs = 0
   #timeUs = 0
-  /** Whether this call had any. */
+  /** Whether the current call has members. */
   hasMembers = false
-  /** Whether all histograms of this call told one. */
+  /** Whether all histograms of the current call have a sum. */
   #hasSums = true
 
   begin(metric: Metric): void {
@@ -56,7 +56,9 @@ export class OverflowSums {
     this.#hasSums = true
   }
 
-  /** Adds a point of the metric. False: it has no value, or not the metric's buckets, or is no finite number. */
+  /**
+   * Adds a point of the metric. False if it has no value, other buckets than the metric, or a value that is not finite.
+   */
   add(metric: Metric, point: Point): boolean {
     if (point.noValue === true) return false
     const members = this.#members
@@ -69,7 +71,7 @@ export class OverflowSums {
       for (let i = 0; i < buckets.length; i++) members[i + 1]! += buckets[i]!
     } else {
       const { value } = point as NumberPoint
-      // What is infinite would leave no number behind in all that comes after it.
+      // An infinite value would make all later sums infinite.
       if (!(value >= 0 && value < Number.POSITIVE_INFINITY)) return false
       members[0]! += value
     }
@@ -85,8 +87,8 @@ export class OverflowSums {
   }
 
   /**
-   * Fills a point with what the members came to. False where there is nothing to tell: no members, or the metric comes
-   * in parts that share one time, and an earlier part of this collection has told; the rest is in the next one.
+   * Fills a point with the sum of the members. False if there is nothing to report: no members, or the metric comes in
+   * parts with the same time and an earlier part was reported; the rest is in the next collection.
    */
   finish(resource: Resource, scope: Scope, metric: Metric, point: ScratchPoint): boolean {
     if (!this.hasMembers) return false
@@ -144,11 +146,11 @@ function areCounts(buckets: ArrayLike<number>): boolean {
 class OverflowState {
   readonly size: number
   readonly startUs: number
-  /** Once a member told none, what they come to is not known. */
+  /** False once a member had no sum: the total is then unknown. */
   hasSums = true
-  /** Through the collection before this one. */
+  /** Totals up to the previous collection. */
   readonly #totals: Float64Array
-  /** The members' sums in the collection before and in this one. */
+  /** Sums of the members in the previous and in this collection. */
   readonly #before: Float64Array
   readonly #now: Float64Array
   #timeUs = -1
@@ -161,7 +163,7 @@ class OverflowState {
     this.#now = new Float64Array(size)
   }
 
-  /** Adds the members of a collection, or of a part of it. Whether this is its first part. */
+  /** Adds the members of a collection, or of a part of it. Returns whether this is the first part. */
   add(members: readonly number[], timeUs: number): boolean {
     const isFirst = timeUs !== this.#timeUs
     if (isFirst) this.#turn(timeUs)

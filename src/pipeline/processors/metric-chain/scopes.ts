@@ -1,7 +1,7 @@
 import type { Scope } from '../../../foundation/model/resource.ts'
 import type { Stage } from '../processor.ts'
 
-/** Scopes as the stages leave them, each asked about once. */
+/** Results of the stages for each scope, cached. */
 export class Scopes {
   readonly #stages: readonly Stage[]
   readonly #known = new WeakMap<Scope, Scope>()

@@ -16,7 +16,7 @@ export type Point = Metric['points'][number] | ScratchPoint
 const none: readonly number[] = []
 export const noExemplars: readonly Exemplar[] = []
 
-/** A point of any kind that is filled again and again: only the fields of its metric's kind are valid. */
+/** A reusable point of any kind: only the fields of its metric's kind are valid. */
 export class ScratchPoint implements NumberPoint, HistogramPoint {
   attributes: Attributes
   startUs = 0
@@ -34,9 +34,9 @@ export class ScratchPoint implements NumberPoint, HistogramPoint {
   max: number | undefined = undefined
   quantiles: ArrayLike<number> = none
   values: ArrayLike<number> = none
-  /** The point's own, for when the source's are not to be changed. */
+  /** Own attributes, for changes without changing the source's. */
   readonly copied = new Attributes()
-  /** The point's own, for differences of buckets; it grows as it must. */
+  /** Own buckets, for differences; grows as needed. */
   readonly ownBuckets: number[] = []
   readonly ownPositive = { offset: 0, counts: this.ownBuckets }
 
@@ -44,7 +44,7 @@ export class ScratchPoint implements NumberPoint, HistogramPoint {
     this.attributes = this.copied
   }
 
-  /** Takes over what a point says but for its attributes. Of buckets only the reference is kept. */
+  /** Takes over a point without its attributes. Buckets are only referenced. */
   take(kind: Metric['kind'], point: Point): void {
     this.startUs = point.startUs
     this.timeUs = point.timeUs
@@ -63,7 +63,7 @@ export class ScratchPoint implements NumberPoint, HistogramPoint {
     this.attributes = copied
   }
 
-  /** Lets go of the source's objects. */
+  /** Releases objects of the source. */
   release(): void {
     this.attributes = this.copied
     this.copied.forget()
@@ -104,7 +104,7 @@ export class ScratchPoint implements NumberPoint, HistogramPoint {
   }
 }
 
-/** A metric of any kind that is filled again and again. */
+/** A reusable metric of any kind. */
 export class ScratchMetric {
   kind: Metric['kind'] = 'gauge'
   name = ''
@@ -118,7 +118,7 @@ export class ScratchMetric {
   readonly points: ScratchPoint[] = []
   readonly #shelf: ScratchPoint[] = []
 
-  /** Becomes a metric without points that is like another. */
+  /** Takes over a metric without its points. */
   take(metric: Metric, temporality: Temporality): void {
     this.kind = metric.kind
     this.name = metric.name
@@ -147,13 +147,13 @@ export class ScratchMetric {
     this.points.push(point)
   }
 
-  /** Forgets the points, and what they refer to. */
+  /** Removes the points and their references. */
   empty(): void {
     for (let i = 0; i < this.points.length; i++) this.points[i]!.release()
     this.points.length = 0
   }
 
-  /** Valid until it is filled again. All fields of its kind are set as that kind wants them. */
+  /** Valid until it is filled again. All fields of its kind are set. */
   get metric(): Metric {
     return this as unknown as Metric
   }

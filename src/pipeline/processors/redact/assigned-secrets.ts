@@ -7,14 +7,14 @@ import { isExample, isMixed } from './vendor-keys.ts'
 const mostValue = 4096
 const mostFlag = 64
 const fewestKey = 8
-/** How much of a value is looked at for what would be code. */
+/** Maximum bytes of a value that are checked for code. */
 const mostCode = 256
-/** A value of small letters alone is a word up to this length. */
+/** A value of only lower-case letters is a word up to this length. */
 const longestWord = 20
 
 /**
- * The value behind a name that says it is secret: `password=…`, `"api_key": "…"`, `<Password>…`, `--token …`. Of
- * headers with cookies it is the whole line.
+ * Values after names of secrets: `password=…`, `"api_key": "…"`, `<Password>…`, `--token …`. For cookie headers the
+ * whole line.
  */
 export const assignedSecrets: Detector = {
   types: ['password', 'api_key', 'auth_header'],
@@ -54,14 +54,14 @@ function isQuote(unit: number | undefined): boolean {
   return unit === 34 || unit === 39 || unit === 96
 }
 
-/** Whether `>` at `at` ends a tag that opens, `<ns:password>`. */
+/** Whether `>` at `at` ends an opening tag, `<ns:password>`. */
 function opensTag(units: Uint8Array, at: number): boolean {
   let i = at
   while (i > at - mostFlag && (is(units[i - 1], word) || units[i - 1] === 45 || units[i - 1] === 58)) i--
   return units[i - 1] === 60
 }
 
-/** `--password hunter2`: `at` is the last of the hyphens. */
+/** `--password hunter2`: `at` is the last hyphen. */
 function followsFlag(units: Uint8Array, at: number, find: Find): boolean {
   const before = units[at - 1]
   if (!(before === 45 ? isBlank(units[at - 2]) || isQuote(units[at - 2]) : isBlank(before))) return false
@@ -73,7 +73,7 @@ function followsFlag(units: Uint8Array, at: number, find: Find): boolean {
   return isSecret(units, end + 1, kind === 'password' ? kind : 'api_key', find)
 }
 
-/** Takes the value at `from` where it can be a secret. */
+/** Sets the range of the value at `from`, if it can be a secret. */
 function isSecret(units: Uint8Array, from: number, kind: SecretKind, find: Find): boolean {
   let start = from
   if (units[start] === 91) start++
@@ -104,7 +104,7 @@ function isRedacted(units: Uint8Array, start: number, end: number, find: Find): 
   return length > 0 && start + length >= end
 }
 
-/** Where the quote closes that is escaped like the one that opened; 0 where it does not. */
+/** Position of the closing quote, escaped like the opening one; 0 if there is none. */
 function quoteEnd(units: Uint8Array, from: number, quote: number, escapes: number): number {
   for (let at = from; at < from + mostValue && units[at] !== 0; at++) {
     if (units[at] !== quote) continue
@@ -143,12 +143,12 @@ function endsValue(unit: number): boolean {
   }
 }
 
-/** What follows a backslash that ends a value. */
+/** Escapes after a backslash that ends a value. */
 function isEscape(unit: number | undefined): boolean {
   return isQuote(unit) || unit === 110 || unit === 114
 }
 
-/** Words that stand where a password would. */
+/** Words that occur in place of passwords. */
 const noPasswords = (
   'null none nil true false yes not undefined empty required invalid incorrect missing wrong expired changed failed ' +
   'set unset reset hidden masked filtered redacted removed enabled disabled ok off the'
@@ -194,7 +194,7 @@ function isNumber(units: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
-/** `********`: somebody has hidden it already. */
+/** `********`: already hidden. */
 function isRepeated(units: Uint8Array, start: number, end: number): boolean {
   const first = units[start]!
   if (first !== 42 && first !== 46 && first !== 45 && lowered(first) !== 120) return false
@@ -202,7 +202,7 @@ function isRepeated(units: Uint8Array, start: number, end: number): boolean {
   return true
 }
 
-/** Words and calls of functions, where a key would have digits or both cases. */
+/** Words and function calls; a key would have digits or both cases. */
 function isCode(units: Uint8Array, start: number, end: number): boolean {
   let hasDigit = false
   let hasUpper = false
@@ -239,7 +239,7 @@ function isCookies(units: Uint8Array, from: number, find: Find): boolean {
   return true
 }
 
-/** `Bearer …` and `Basic …` wherever they stand. */
+/** `Bearer …` and `Basic …` anywhere in a text. */
 export const schemeTokens: Detector = {
   types: ['api_key'],
   triggers: 'B',

@@ -1,6 +1,6 @@
 /**
- * Fewest and most digits of national numbers, by calling code (ITU-T E.164 and the numbering plans that members sent to
- * the ITU). Codes of three digits that are not listed have 5 to 10.
+ * Minimum and maximum digits of national numbers by calling code (ITU-T E.164 and the numbering plans sent to the ITU
+ * by its members). Unlisted three-digit codes have 5 to 10.
  */
 const plans =
   '1:10-10 7:10-10 20:8-10 27:9-9 30:10-10 31:9-9 32:8-9 33:9-9 34:9-9 36:8-9 39:6-11 40:9-9 41:9-9 43:6-13 44:9-10 45:8-8 ' +
@@ -15,7 +15,7 @@ for (const plan of plans.split(' ')) {
   least[Number(code)] = from
   most[Number(code)] = to
 }
-// The rest of the world's codes have three digits; these are their first two.
+// All other codes have three digits; these are their first two.
 for (const zone of [
   21, 22, 23, 24, 25, 26, 29, 35, 37, 38, 42, 50, 59, 67, 68, 69, 80, 85, 87, 88, 96, 97, 99,
 ]) {
@@ -25,7 +25,9 @@ for (const zone of [
   }
 }
 
-/** Whether an international number may have so many digits. Its first three, as a number, hold the calling code. */
+/**
+ * Whether an international number may have this many digits. Its first three, as a number, contain the calling code.
+ */
 export function isInternationalLength(firstThree: number, digits: number): boolean {
   const one = Math.trunc(firstThree / 100)
   const two = Math.trunc(firstThree / 10)

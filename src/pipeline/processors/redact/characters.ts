@@ -1,13 +1,13 @@
 /**
- * Texts are scanned as one byte for each UTF-16 unit, so that offsets are those of the string. ASCII stays what it is;
- * `fold` maps the rest. Before the text there are `margin` zeros and behind it one, and zero is in no class: detectors
- * look around without asking where the text ends, as long as they stop at the first unit that does not fit.
+ * Texts are scanned as one byte per UTF-16 unit, so that offsets are those of the string. ASCII is unchanged; `fold`
+ * maps the rest. There are `margin` zeros before the text and one after it, and zero is in no class: detectors look
+ * around without checking for the ends of the text, as long as they stop at the first unit that does not match.
  */
 export const margin = 64
 
-/** A letter that is not ASCII, of an alphabet that puts spaces between words. */
+/** A non-ASCII letter of an alphabet with spaces between words. */
 const foreignLetter = 0x80
-/** Anything else that is not ASCII. */
+/** Any other non-ASCII unit. */
 const other = 0x81
 
 export const digit = 1
@@ -17,15 +17,15 @@ const underscore = 8
 const foreign = 16
 const hexadecimal = 32
 const base64url = 64
-/** Parts of an e-mail address before the @ (RFC 5322, atext without what is punctuation as a rule). */
+/** Local part of an e-mail address (RFC 5322, atext without usual punctuation). */
 const local = 128
 
 export const letter = upper | lower
 export const alphanumeric = digit | letter
-/** What continues a word, a number or an identifier. */
+/** Continues a word, a number or an identifier. */
 export const word = alphanumeric | underscore | foreign
 
-/** Bits of what each byte is. */
+/** Class bits of each byte. */
 const classes = new Uint8Array(256)
 
 function mark(bit: number, characters: string): void {
@@ -52,12 +52,12 @@ export const isLocal = (unit: number | undefined): boolean => is(unit, local)
 /** Space, tab, line ends and the end of the text. */
 export const isBlank = (unit: number | undefined): boolean => unit! <= 32
 export const isForeignLetter = (unit: number | undefined): boolean => unit === foreignLetter
-/** A letter of ASCII in lower case; other units change to something that is no letter either. */
+/** Lower case of an ASCII letter; other units become something that is not a letter either. */
 export const lowered = (unit: number | undefined): number => (isUpper(unit) ? unit! | 32 : unit!)
 
 /**
- * Whether something may begin at `at`: no word goes on there. An escape of JSON (`\n`, `\u003c`) or of a URL (`%3D`)
- * ends one.
+ * Whether a token may begin at `at`: it is not inside a word. A JSON escape (`\n`, `\u003c`) or URL escape (`%3D`) ends
+ * a word.
  */
 export function beginsWord(units: Uint8Array, at: number): boolean {
   const before = units[at - 1]!
@@ -71,13 +71,13 @@ export function areFourHex(units: Uint8Array, at: number): boolean {
   return isHex(units[at]) && isHex(units[at + 1]) && isHex(units[at + 2]) && isHex(units[at + 3])
 }
 
-/** Whether `text` (lower case, ASCII) stands at `at`, in either case. */
+/** Whether `text` (lower case, ASCII) is at `at`, in either case. */
 export function matchesAt(units: Uint8Array, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (lowered(units[at + i]) !== text.charCodeAt(i)) return false
   return true
 }
 
-/** What stands for a unit that is not ASCII. Digits, spaces and hyphens of other forms count as those of ASCII. */
+/** Byte for a non-ASCII unit. Digits, spaces and hyphens of other forms are mapped to ASCII. */
 function folded(unit: number): number {
   if (unit < 0x80) return unit
   if (unit === 0xa0 || unit === 0x202f || unit === 0x3000 || (unit >= 0x2000 && unit <= 0x200a)) return 32
@@ -85,27 +85,28 @@ function folded(unit: number): number {
   if (unit >= 0xff01 && unit <= 0xff5e) return unit - 0xfee0
   if (unit >= 0x0660 && unit <= 0x0669) return unit - 0x0660 + 48
   if (unit >= 0x06f0 && unit <= 0x06f9) return unit - 0x06f0 + 48
-  // Latin, Greek and Cyrillic, and their marks. Chinese and Japanese words touch what stands beside them.
+  // Latin, Greek and Cyrillic letters and marks. Chinese and Japanese words have no spaces around them.
   return unit >= 0xc0 && unit <= 0x052f && unit !== 0xd7 && unit !== 0xf7 ? foreignLetter : other
 }
 
-/** Room for the units of one text. */
+/** Buffer for the units of one text. */
 export class Units {
   readonly bytes: Buffer
   readonly #capacity: number
 
-  /** `capacity`: the longest text, in UTF-16 units. */
+  /** `capacity`: maximum length of a text, in UTF-16 units. */
   constructor(capacity: number) {
     this.#capacity = capacity
     this.bytes = Buffer.alloc(margin + capacity + 1)
   }
 
-  /** Takes a text, or as much of it as there is room for; returns the offset of its end in `bytes`. */
+  /** Fills the buffer with as much of a text as it can hold; returns the offset of its end in `bytes`. */
   fill(text: string): number {
     const { bytes } = this
     const length = Math.min(text.length, this.#capacity)
     const end = margin + length
-    // As many bytes of UTF-8 as units: all of it is ASCII. The call costs 50 ns whatever the length, a unit here 2.5.
+    // As many UTF-8 bytes as units means that all are ASCII. That call costs 50 ns for any length, the loop 2.5 ns per
+    // unit.
     if (length <= 16 || length < text.length || bytes.write(text, margin) !== length) {
       for (let i = 0; i < length; i++) bytes[margin + i] = folded(text.charCodeAt(i))
     }

@@ -3,12 +3,12 @@ import type { Detector } from './detector.ts'
 
 const mostDigits = 19
 const digits = new Uint8Array(mostDigits)
-/** Where the card may end after so many digits: the end of a group there, 0 within one. */
+/** Offsets at which the number may end, by count of digits: the end of a group, or 0 within a group. */
 const ends = new Int32Array(mostDigits + 1)
 
 /**
- * Numbers of payment cards: the issuer's range with its lengths, and the check digit of ISO/IEC 7812-1 (Luhn). Groups
- * are separated by single spaces or hyphens. Decimal fractions and the ends of UUIDs are none.
+ * Payment card numbers: the issuer's range with its lengths, and the check digit of ISO/IEC 7812-1 (Luhn). Groups are
+ * separated by single spaces or hyphens. Decimal fractions and the ends of UUIDs do not match.
  */
 export const creditCard: Detector = {
   types: ['credit_card'],
@@ -35,7 +35,7 @@ export const creditCard: Detector = {
   },
 }
 
-/** Reads digits in groups of three and more; returns how many. */
+/** Reads digits in groups of at least three; returns their count. */
 function readGroups(units: Uint8Array, from: number, run: number, separator: number): number {
   let count = 0
   let at = from
@@ -55,7 +55,7 @@ function readGroups(units: Uint8Array, from: number, run: number, separator: num
   return count
 }
 
-/** Bits of the lengths that numbers of this issuer have, 0 for none that is known. */
+/** Bit set of the lengths of this issuer's numbers; 0 for an unknown issuer. */
 function lengthsOf(number: Uint8Array): number {
   const two = number[0]! * 10 + number[1]!
   const three = two * 10 + number[2]!
@@ -115,7 +115,7 @@ function endsNumber(units: Uint8Array, end: number): boolean {
   return !is(units[end], word) && !(units[end] === 46 && isDigit(units[end + 1]))
 }
 
-/** Whether the hyphen at `at` follows `-xxxx` as in a UUID. */
+/** Whether `-xxxx` precedes the hyphen at `at`, as in a UUID. */
 function endsUuidGroup(units: Uint8Array, at: number): boolean {
   for (let i = at - 4; i < at; i++) if (!isHex(units[i])) return false
   return units[at - 5] === 45 && isHex(units[at - 6])

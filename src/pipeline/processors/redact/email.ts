@@ -10,12 +10,12 @@ import {
 } from './characters.ts'
 import type { Detector } from './detector.ts'
 
-/** Longest parts (RFC 5321, 4.5.3.1; RFC 1035, 2.3.4). */
+/** Maximum lengths (RFC 5321, 4.5.3.1; RFC 1035, 2.3.4). */
 const mostLocal = 64
 const mostLabel = 63
 const mostDomain = 253
 
-/** Endings that are no top-level domain and follow an @ in names of files (`icon@2x.png`) and of systemd's units. */
+/** Endings after an @ that are not top-level domains: names of files (`icon@2x.png`) and of systemd units. */
 const fileEndings = new Set(
   (
     'png jpg jpeg gif svg webp ico css js mjs cjs ts tsx jsx json html htm txt log conf yaml yml xml ' +
@@ -23,7 +23,7 @@ const fileEndings = new Set(
   ).split(' '),
 )
 
-/** E-mail addresses; `%40` counts as @, because URLs and forms hold it. */
+/** E-mail addresses; `%40` counts as @, as in URLs and forms. */
 export const email: Detector = {
   types: ['email'],
   triggers: '@%',
@@ -45,7 +45,7 @@ export const email: Detector = {
   },
 }
 
-/** End of the longest part that is a domain with a top-level domain; 0 where there is none. */
+/** End of the longest part that is a domain with a top-level domain; 0 if there is none. */
 function domainEnd(units: Uint8Array, from: number): number {
   let end = 0
   let at = from
@@ -86,7 +86,7 @@ function isTopLevel(units: Uint8Array, start: number, end: number): boolean {
   return !fileEndings.has(name)
 }
 
-/** Whether what stands before the @ is a part of `://user:password@`. */
+/** Whether the part before the @ belongs to `://user:password@`. */
 function isUserOfUrl(units: Uint8Array, start: number): boolean {
   for (let i = start - 1; i >= start - 128; i--) {
     const unit = units[i]!

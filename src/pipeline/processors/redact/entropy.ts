@@ -1,10 +1,10 @@
 const counts = new Uint8Array(256)
 const most = 256
 
-/** log2 of whole numbers. */
+/** log2 of integers. */
 const logarithms = Float64Array.from({ length: most + 1 }, (_, n) => (n === 0 ? 0 : Math.log2(n)))
 
-/** Shannon's entropy of the units of a range, in bits for each; of its first 256 where it is longer. */
+/** Shannon entropy of a range, in bits per unit; of its first 256 units if it is longer. */
 export function entropy(units: Uint8Array, start: number, end: number): number {
   const last = Math.min(end, start + most)
   const length = last - start

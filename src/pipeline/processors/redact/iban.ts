@@ -12,7 +12,7 @@ const lengths = new Uint8Array(26 * 26)
 for (const entry of registry.split(' '))
   lengths[(entry.charCodeAt(0) - 65) * 26 + entry.charCodeAt(1) - 65] = Number(entry.slice(2))
 
-/** Numbers of bank accounts: the length of the country, and the check digits (mod 97, ISO 7064). */
+/** Bank account numbers: the length for the country, and the check digits (mod 97, ISO 7064). */
 export const iban: Detector = {
   types: ['iban'],
   triggers: '',
@@ -25,7 +25,7 @@ export const iban: Detector = {
     let rest = 0
     let end = at + 2
     for (let count = 4; count < length; count++) {
-      // In print there is a space after every fourth.
+      // In print, a space follows every fourth character.
       if (count % 4 === 0 && (units[end] === 32 || units[end] === 45)) end++
       if (!is(units[end], alphanumeric)) return false
       rest = append(rest, units[end++])
@@ -38,7 +38,7 @@ export const iban: Detector = {
   },
 }
 
-/** The remainder by 97 with one more character, of which letters count from 10. */
+/** Remainder modulo 97 with one more character; letters count from 10. */
 function append(rest: number, unit: number | undefined): number {
   return isDigit(unit) ? (rest * 10 + unit! - 48) % 97 : (rest * 100 + lowered(unit) - 87) % 97
 }

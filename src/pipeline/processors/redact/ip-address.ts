@@ -1,7 +1,7 @@
 import { beginsWord, is, isDigit, isHex, word } from './characters.ts'
 import type { Detector } from './detector.ts'
 
-/** IPv4 addresses: four numbers up to 255 without leading zeros. More or fewer of them are a version or an OID. */
+/** IPv4 addresses: four numbers up to 255 without leading zeros. More or fewer numbers are a version or an OID. */
 export const ipv4: Detector = {
   types: ['ipv4'],
   triggers: '',
@@ -16,7 +16,7 @@ export const ipv4: Detector = {
   },
 }
 
-/** End of the dotted quad at `at`, 0 where there is none. */
+/** End of the dotted quad at `at`; 0 if there is none. */
 function quadEnd(units: Uint8Array, from: number): number {
   let at = from
   for (let octet = 0; octet < 4; octet++) {
@@ -33,7 +33,7 @@ function quadEnd(units: Uint8Array, from: number): number {
   return at
 }
 
-/** IPv6 addresses (RFC 4291, 2.2), with the zone behind them; no prefix length. */
+/** IPv6 addresses (RFC 4291, 2.2), including the zone, without the prefix length. */
 export const ipv6: Detector = {
   types: ['ipv6'],
   triggers: ':',
@@ -51,7 +51,7 @@ export const ipv6: Detector = {
   },
 }
 
-/** End of the address at `from`, 0 where there is none. */
+/** End of the address at `from`; 0 if there is none. */
 function groupsEnd(units: Uint8Array, from: number): number {
   let groups = 0
   let isShort = false
@@ -80,7 +80,7 @@ function groupsEnd(units: Uint8Array, from: number): number {
     } else if (at > start && isHex(units[at + 1])) at++
     else break
   }
-  // Without a digit it is a name of some language, `add::face`; with a colon behind it is something longer.
+  // Without a digit it is a name in some programming language, `add::face`; before a colon it is something longer.
   if (units[at] === 58 && (units[at + 1] === 58 || isHex(units[at + 1]))) return 0
   return groups > 0 && (isShort ? groups < 8 && (digits > 0 || groups > 3) : groups === 8) ? at : 0
 }

@@ -4,8 +4,8 @@ import type { Detector } from './detector.ts'
 const algorithm = '"alg"'
 
 /**
- * JSON web tokens (RFC 7515, 7516): three parts, or five where it is encrypted, of which the first decodes to JSON that
- * names an algorithm. `eyJ` is `{"` in base64.
+ * JSON web tokens (RFC 7515, 7516): three parts, or five if encrypted; the first one decodes to JSON that names an
+ * algorithm. `eyJ` is `{"` in base64.
  */
 export const jwt: Detector = {
   types: ['jwt'],
@@ -13,7 +13,7 @@ export const jwt: Detector = {
   find(units, at, find) {
     if (units[at - 1] !== 121 || units[at - 2] !== 101) return false
     const start = at - 2
-    // Within a token nothing begins, so that no part is read twice.
+    // No match starts inside a token, so that no part is read twice.
     if (!beginsWord(units, start) || units[start - 1] === 45 || units[start - 1] === 46) return false
     const header = partEnd(units, start)
     if (units[header] !== 46) return false
@@ -34,7 +34,7 @@ function partEnd(units: Uint8Array, from: number): number {
   return at
 }
 
-/** Decodes base64url and looks for `"alg"`. */
+/** Decodes base64url and searches for `"alg"`. */
 function namesAlgorithm(units: Uint8Array, start: number, end: number): boolean {
   let bits = 0
   let count = 0

@@ -1,15 +1,15 @@
 import { is, isDigit, isUpper, letter, matchesAt } from './characters.ts'
 
-/** How far before a number a word may tell what it is. */
+/** Maximum distance of a keyword before a number. */
 const reach = 30
 
-/** A word, in lower case, that tells what a number behind it is. `whole`: no letter may follow it. */
+/** A lower-case word that indicates the kind of a following number. `whole`: no letter may follow it. */
 export interface Keyword {
   readonly text: string
   readonly whole: boolean
 }
 
-/** Words by their first letter. */
+/** Keywords by first letter. */
 export function keywordsOf(keywords: readonly Keyword[]): Keywords {
   const byLetter: Keyword[][] = Array.from({ length: 26 }, () => [])
   for (const keyword of keywords) byLetter[keyword.text.charCodeAt(0) - 97]!.push(keyword)
@@ -17,7 +17,7 @@ export function keywordsOf(keywords: readonly Keyword[]): Keywords {
 }
 export type Keywords = readonly (readonly Keyword[])[]
 
-/** Whether one of the words stands before `at`, on its line and with no other digit between. */
+/** Whether a keyword is before `at`, on the same line and without another digit between. */
 export function keywordBefore(units: Uint8Array, at: number, keywords: Keywords): boolean {
   let unit = units[at - 1]!
   for (let i = at - 1; i >= at - reach; i--) {

@@ -1,10 +1,10 @@
 import { SearchPattern } from '../../../foundation/lib/search-pattern.ts'
 
-/** Why a pattern cannot be a rule; '' where it can. */
+/** Reason why a pattern cannot be a rule; '' if it can. */
 export function patternFault(source: string): string {
   try {
     const pattern = new SearchPattern(source)
-    // What matches nothing at all stands between any two characters.
+    // A pattern that matches empty text would match between any two characters.
     const empty = ['', 'a', ' ', '0', '-', 'a b', 'é'].some(text => pattern.exec(text)?.[0] === '')
     return empty ? 'it matches empty text; use + instead of *, or add more around it' : ''
   } catch (error) {
@@ -13,8 +13,8 @@ export function patternFault(source: string): string {
 }
 
 /**
- * The longest text of ASCII that every match of a pattern holds, as far as it is easily seen; '' where it is not. Texts
- * without it need no look with the pattern: indexOf takes a tenth of the time.
+ * Longest ASCII text contained in every match of a pattern, as far as it is easy to determine; otherwise ''. Texts
+ * without it need no pattern match: indexOf takes a tenth of the time.
  */
 export function requiredLiteral(source: string): string {
   if (source.startsWith('(?')) return ''
@@ -46,7 +46,7 @@ export function requiredLiteral(source: string): string {
         if (next === '+') end()
       }
     } else {
-      // What else an escape begins may go on behind its letter: \x41, \Q…\E.
+      // Any other escape may continue after its letter: \x41, \Q…\E.
       if (isEscape && !/[dDwWsSbBAzntrfva]/.test(source[i] ?? '')) return ''
       end()
       if (!isEscape && character === '{') i += repetitionLength(source, i)
@@ -68,7 +68,7 @@ function classEnd(source: string, at: number): number {
   return i
 }
 
-/** How much of `{2,3}` follows its first character; 0 where the brace stands for itself. */
+/** Length of `{2,3}` after its first character; 0 if the brace is a literal. */
 function repetitionLength(source: string, at: number): number {
   const found = /^\{\d+(?:,\d*)?\}/.exec(source.slice(at, at + 16))
   return found === null ? 0 : found[0].length - 1

@@ -20,12 +20,12 @@ const keywords = keywordsOf([
   { text: 'whatsapp', whole: false },
 ])
 
-/** Where numbers that were read last may end, by count of digits; 0 within a group. */
+/** Possible ends of the last read number, by count of digits; 0 within a group. */
 const ends = new Int32Array(mostDigits + 1)
 
 /**
- * Telephone numbers: with + and a calling code (E.164) in the length of its country; of North America with separators
- * or an area code in parentheses; any other where a word before it, or the attribute's key, says what it is.
+ * Telephone numbers: with + and a calling code (E.164) in a valid length for its country; of North America with
+ * separators or an area code in parentheses; any other if a word before it or the attribute's key indicates one.
  */
 export const phone: Detector = {
   types: ['phone'],
@@ -66,7 +66,7 @@ function leadingDigits(units: Uint8Array, from: number): number {
   return value
 }
 
-/** Reads digits with single separators; returns how many, 0 where there are too many in a row. */
+/** Reads digits with single separators; returns their count, 0 if there are too many in a row. */
 function readNumber(units: Uint8Array, from: number): number {
   let count = 0
   let at = from
@@ -84,7 +84,7 @@ function readNumber(units: Uint8Array, from: number): number {
   }
 }
 
-/** Length of what stands between two groups of digits, 0 where the number is over. */
+/** Length of the separator between two groups of digits; 0 if the number ends. */
 function separatorLength(units: Uint8Array, from: number): number {
   let at = from
   if (units[at] === 41) at++
@@ -116,7 +116,7 @@ function isNorthAmerican(units: Uint8Array, from: number, find: Find): boolean {
     if (isSeparator(units[at])) at++
   } else if (!isSeparator(units[at++])) return false
   if (!isExchange(units, at) || !isSeparator(units[at + 3])) return false
-  // Three columns of numbers look the same with spaces.
+  // With spaces, three columns of numbers look the same.
   if (units[at + 3] === 32 && !inParentheses) return false
   for (let i = at + 4; i < at + 8; i++) if (!isDigit(units[i])) return false
   if (is(units[at + 8], word) || ((units[at + 8] === 45 || units[at + 8] === 46) && isDigit(units[at + 9])))
@@ -130,7 +130,7 @@ function isSeparator(unit: number | undefined): boolean {
   return unit === 32 || unit === 45 || unit === 46
 }
 
-/** Three digits of which the first is 2 to 9, and not such as 911. */
+/** Three digits, the first from 2 to 9, but not like 911. */
 function isExchange(units: Uint8Array, at: number): boolean {
   if (units[at]! < 50 || !isDigit(units[at]) || !isDigit(units[at + 1]) || !isDigit(units[at + 2]))
     return false
@@ -149,7 +149,7 @@ function isLocal(units: Uint8Array, at: number, find: Find): boolean {
   return true
 }
 
-/** Whether the digits at `at` go on a number or an identifier that began before. */
+/** Whether the digits at `at` continue a number or an identifier. */
 function isWithinNumber(units: Uint8Array, at: number): boolean {
   const before = units[at - 1]
   return (before === 45 || before === 46 || before === 47) && is(units[at - 2], word)
@@ -163,7 +163,7 @@ function isDate(units: Uint8Array, at: number, run: number): boolean {
   return run <= 2 && (units[at + run + 3] === separator || units[at + run + 2] === separator)
 }
 
-/** A decimal fraction, or an address. */
+/** A decimal fraction or an IP address. */
 function isDotted(units: Uint8Array, start: number, end: number): boolean {
   let dots = 0
   for (let i = start; i < end; i++) {

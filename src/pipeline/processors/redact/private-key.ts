@@ -4,7 +4,7 @@ import type { Detector } from './detector.ts'
 const begin = '-----BEGIN '
 const ending = '-----END '
 const dashes = '-----'
-/** Most of a key that is taken where its end is not found. */
+/** Maximum length taken if there is no end marker. */
 const most = 8192
 
 /** Private keys in PEM (RFC 7468) and of OpenPGP, from the first dash to the last. */

@@ -3,10 +3,10 @@ import { Scanner, type ScanRule } from './scanner.ts'
 
 export type Mode = 'replace' | 'hash' | 'drop' | 'count'
 
-/** What a rule did since the start. */
+/** Totals of a rule since the start. */
 export interface RuleCounts {
   redacted: number
-  /** In mode `count`. */
+  /** Findings in mode `count`. */
   found: number
 }
 
@@ -18,52 +18,49 @@ export interface Rule extends ScanRule {
 }
 
 export interface RedactorOptions {
-  /** How much of a text is looked into, in bytes of UTF-8. */
+  /** Maximum part of a text that is scanned, in bytes of UTF-8. */
   readonly maxBytes: number
-  /** Key of the hashes; empty where no rule hashes. */
+  /** Key for hashes; empty if no rule hashes. */
   readonly key: Uint8Array
-  /** Monotonic, in milliseconds. */
+  /** Monotonic clock, in milliseconds. */
   nowMs(): number
 }
 
-/** Stands for the part of a text that nobody looked into. */
+/** Replaces the unscanned rest of a text. */
 export const unscanned = '[TRUNCATED-UNSCANNED]'
 
-/** Hashes are told from the text around them, so that none is hashed again. */
+/** Marks hashes, so that none is hashed again. */
 const hashBegin = '[HASH:'
 const hashDigits = 16
 const hashLength = hashBegin.length + hashDigits + 1
-/** How far behind the end something may reach that begins before it, in UTF-16 units. */
+/** Maximum extension beyond the end for a match that begins before it, in UTF-16 units. */
 const slack = 512
-/** A replacement may make something new of what is beside it. It seldom does, and then once. */
+/** A replacement may create a new match with its neighbours, but rarely, and then once. */
 const mostRounds = 4
 
-/**
- * Redacts texts. What it returns it would return again: redacting twice is redacting once. It keeps nothing of what it
- * saw but counts.
- */
+/** Redacts texts. Redacting a result again does not change it. Keeps only counts of what it saw. */
 export class Redactor {
   readonly rules: readonly Rule[]
-  /** Texts of which the end was replaced by `unscanned`. */
+  /** Texts whose rest was replaced by `unscanned`. */
   truncated = 0
-  /** Whether the last text held something that a rule drops. */
+  /** Whether the last text contained something that a rule drops. */
   drops = false
-  /** Whether there was nothing at all to find in the last text. */
+  /** Whether nothing was found in the last text. */
   isClean = true
   readonly #scanner: Scanner
   readonly #maxBytes: number
   readonly #key: Uint8Array
   readonly #replacements: readonly string[]
-  /** Longest of what stands in place of something. */
+  /** Length of the longest replacement. */
   readonly #longest: number
-  /** Not where all rules only count. */
+  /** False if all rules only count. */
   readonly #changes: boolean
 
   constructor(rules: readonly Rule[], { maxBytes, key, nowMs }: RedactorOptions) {
     this.rules = rules
     this.#maxBytes = maxBytes
     this.#key = key
-    // The longest first: one may begin with another.
+    // Longest first, as one may begin with another.
     this.#replacements = [...new Set(rules.map(rule => rule.replacement))]
       .filter(replacement => replacement !== '')
       .sort((a, b) => b.length - a.length)
@@ -76,7 +73,7 @@ export class Redactor {
     })
   }
 
-  /** A text without what the rules find. The same string where that is nothing. `hints`: bits of `Hint`. */
+  /** Redacted text; the same string if nothing was found. `hints`: bits of `Hint`. */
   text(text: string, hints: number): string {
     this.drops = false
     this.isClean = true
@@ -89,7 +86,7 @@ export class Redactor {
     return this.whole(text, this.rules[0]!)
   }
 
-  /** What stands for a value that is secret as a whole; the same where it stands there already. Counts nothing. */
+  /** Replacement for a value that is secret as a whole; the value itself if it is already one. Counts nothing. */
   whole(text: string, rule: Rule): string {
     if (text === '' || this.#redactedAt(text, 0) === text.length) return text
     return rule.mode === 'hash' ? this.#hash(text) : rule.replacement
@@ -112,7 +109,7 @@ export class Redactor {
     return redacted + unscanned
   }
 
-  /** Counts what was found, and sorts what is to be changed by where it begins. */
+  /** Counts the findings, and returns those to change, sorted by start. */
   #ranges(text: string, reached: number, isFirst: boolean): number[] {
     const { starts, ends, rules } = this.#scanner
     const chosen: number[] = []
@@ -131,7 +128,7 @@ export class Redactor {
     return chosen.sort((a, b) => starts[a]! - starts[b]! || ends[b]! - ends[a]!)
   }
 
-  /** The text up to `reached`. Ranges that overlap are one, in the manner of the first of their rules. */
+  /** Redacted text up to `reached`. Overlapping ranges are merged, by the first of their rules. */
   #assemble(text: string, ranges: readonly number[], reached: number): string {
     const { starts, ends, rules } = this.#scanner
     let out = ''
@@ -162,7 +159,7 @@ export class Redactor {
     return `${hashBegin}${digest.slice(0, hashDigits)}]`
   }
 
-  /** Whether a range lies within what stands in place of something. */
+  /** Whether a range is within a replacement. */
   #isRedacted(text: string, start: number, end: number): boolean {
     for (let at = start; at >= 0 && at > start - this.#longest; at--)
       if (at + this.#redactedAt(text, at) >= end) return true
@@ -178,21 +175,21 @@ export class Redactor {
     return 0
   }
 
-  /** How many units of a text before `end` fit into the bytes that are looked into. */
+  /** Number of units before `end` within the maximum bytes. */
   #cut(text: string, end: number): number {
     const maxBytes = this.#maxBytes
     if (end * 3 <= maxBytes) return end
     let bytes = 0
     for (let at = 0; at < end; at++) {
       const unit = text.charCodeAt(at)
-      // Half of a pair is half of four bytes.
+      // Each half of a surrogate pair counts as half of four bytes.
       bytes += unit < 0x80 ? 1 : unit < 0x800 || (unit & 0xf800) === 0xd800 ? 2 : 3
       if (bytes > maxBytes) return this.#wholeReplacement(text, wholePairs(text, at))
     }
     return end
   }
 
-  /** `at`, or the beginning of what stands there in place of something: a part of it would be taken for a value. */
+  /** `at`, or the start of a replacement that spans it: a part of one would be taken for a value. */
   #wholeReplacement(text: string, at: number): number {
     for (let start = at - 1; start >= 0 && start > at - this.#longest; start--)
       if (start + this.#redactedAt(text, start) > at) return start
@@ -200,7 +197,7 @@ export class Redactor {
   }
 }
 
-/** `at`, or one less where that would part a pair of surrogates. */
+/** `at`, or one less if that would split a surrogate pair. */
 function wholePairs(text: string, at: number): number {
   return (text.charCodeAt(at) & 0xfc00) === 0xdc00 && (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
     ? at - 1

@@ -2,7 +2,10 @@ import { patternFault } from './pattern.ts'
 import type { Rule, RuleCounts } from './redactor.ts'
 import { byDefault, type RedactionConfig } from './settings.ts'
 
-/** The rules of a configuration; what `former` ones counted goes on. Throws, in words, where they contradict each other. */
+/**
+ * Rules of a configuration, with the counts of the former ones. Throws an error with a reason if they contradict each
+ * other.
+ */
 export function rulesOf(config: RedactionConfig, former?: ReadonlyMap<string, RuleCounts>): Rule[] {
   const counts = new Map<string, RuleCounts>()
   const countsOf = (name: string): RuleCounts => {

@@ -7,70 +7,70 @@ import { requiredLiteral } from './pattern.ts'
 import type { RuleType } from './settings.ts'
 import { Stretch } from './stretch.ts'
 
-/** The trigger that stands for a run of digits. */
+/** Trigger of a run of digits. */
 const digits = 255
 const zero = 254
 const percent = 37
 const mostRun = 21
 /**
- * A pattern may look at all the rest of a text after each match. It is given up after so many, or where they took that
- * long together.
+ * A pattern may check the rest of the text after each match. It is abandoned after this many matches, or if they take
+ * this long together.
  */
 const mostMatches = 4096
 const matchesPerLook = 4
 const patienceMs = 50
-/** How far behind the end of what is searched something may reach that begins before it, in UTF-16 units. */
+/** Maximum extension beyond the end of the searched text for a match that begins before it, in UTF-16 units. */
 const slack = 512
 
 export interface ScanRule {
   readonly type: RuleType
-  /** Of type `regex`. */
+  /** For type `regex`. */
   readonly pattern: string
 }
 
 export interface ScannerOptions {
-  /** Longest text, in UTF-16 units. */
+  /** Maximum length of a text, in UTF-16 units. */
   readonly capacity: number
-  /** Length of what stands in place of something that was redacted, 0 where nothing does. */
+  /** Length of the replacement of redacted text at `at`; 0 if there is none. */
   redactedAt(text: string, at: number): number
-  /** Monotonic, in milliseconds. */
+  /** Monotonic clock, in milliseconds. */
   readonly nowMs: () => number
 }
 
-/** What may follow a run of digits and matter: `runs` of a detector is asked for each. */
+/** Characters after a run of digits that matter to detectors: `runs` is called for each. */
 const followers = ['', '.', '-', ' ', '/', ')']
 const followerOf = new Uint8Array(256)
 for (const [i, follower] of followers.entries()) if (i > 0) followerOf[follower.charCodeAt(0)] = i
 
 interface Slot {
   readonly detector: Detector
-  /** Of a detector with one type; undefined: it tells each time. */
+  /** Rule of a detector with one type; undefined if it sets the type for each match. */
   readonly rule: number | undefined
-  /** Where it looks on: behind what it found last. */
+  /** Where its next match may begin: after its last one. */
   floor: number
 }
 
 interface PatternRule {
   readonly rule: number
   readonly pattern: SearchPattern
-  /** What every match holds, as far as it is easily seen. */
+  /** Text contained in every match, see `requiredLiteral`. */
   readonly literal: string
 }
 
-/** Finds what the rules name, in one pass over a text for all that is built in. Refers to rules by their number. */
+/** Finds matches of the rules, with one pass over a text for all built-in types. Refers to rules by index. */
 export class Scanner {
-  /** What was found last: the first `count` of each are valid. They may overlap and are in no order. */
+  /** Last result: the first `count` elements of each are valid. Matches may overlap and are unordered. */
   readonly starts: number[] = []
   readonly ends: number[] = []
   readonly rules: number[] = []
   count = 0
-  /** How far the text was looked into by all. */
+  /** Length of the text that was fully scanned. */
   reached = 0
   readonly #slots: Slot[] = []
-  /** By trigger; the first has no detectors. */
+  /** By trigger; the first one is empty. */
   readonly #groups: Slot[][] = [[]]
   readonly #triggers = new Uint8Array(256)
-  /** By length of the run and by what follows it. */
+  /** By length of the run and its follower. */
   readonly #byRun: Slot[][] = Array.from({ length: (mostRun + 1) * followers.length }, () => [])
   readonly #afterCapitals: Slot[] = []
   readonly #patterns: PatternRule[] = []
@@ -119,7 +119,7 @@ export class Scanner {
     if (afterCapitals) this.#afterCapitals.push(slot)
   }
 
-  /** Looks into a text, or as much of it as there is room for; returns how much was found. `hints`: bits of `Hint`. */
+  /** Scans as much of a text as there is room for; returns the number of matches. `hints`: bits of `Hint`. */
   scan(text: string, hints: number): number {
     const triggers = this.#triggers
     const groups = this.#groups
@@ -133,7 +133,7 @@ export class Scanner {
     const { bytes } = units
     const end = units.fill(text)
     for (let i = 0; i < slots.length; i++) slots[i]!.floor = 0
-    // Zero stands behind the text and is a trigger too, so that this loop, the hottest of all, has one condition.
+    // The zero after the text is a trigger too, so that this loop, the hottest of all, has one condition.
     for (let at = margin; ; at++) {
       let trigger = triggers[bytes[at]!]!
       while (trigger === 0) trigger = triggers[bytes[++at]!]!
@@ -147,21 +147,21 @@ export class Scanner {
     return this.count
   }
 
-  /** Returns the offset of the last unit that needs no further look. */
+  /** Returns the offset of the last unit that is done. */
   #askAtDigits(bytes: Uint8Array, from: number): number {
     let end = from + 1
     while (isDigit(bytes[end])) end++
     let at = from
     const before = bytes[from - 1]!
     if (before === percent || (bytes[from - 2] === percent && isHex(before))) {
-      // A number behind an escape of a URL: %20555, %C3%A9555
+      // A number after a URL escape: %20555, %C3%A9555
       const rest = before === percent ? 2 : 1
       if (end - from > rest) at += rest
     } else if (is(before, word)) {
       if (isUpper(before) && isUpper(bytes[from - 2]))
         this.#askAll(this.#afterCapitals, bytes, from, end - from)
       if (!beginsWord(bytes, from)) {
-        // One of JSON goes over, and what follows may begin: \u0026555
+        // A JSON escape ends here, and a match may follow: \u0026555
         const isEscape = before === 117 && bytes[from - 2] === 92 && areFourHex(bytes, from)
         return isEscape ? from + 3 : wordEnd(bytes, end) - 1
       }
@@ -187,7 +187,7 @@ export class Scanner {
     if (literal !== '' && !whole.includes(literal)) return
     let text = whole
     if (pattern.isTooLong(whole)) {
-      // What lies behind was not looked into, and what reaches there from before may not have been seen.
+      // The rest was not searched, and a match that extends into it may be missing.
       text = whole.slice(0, pattern.longest)
       this.reached = Math.min(this.reached, Math.max(0, text.length - slack))
     }
@@ -213,7 +213,7 @@ export class Scanner {
   }
 }
 
-/** End of a word with a digit in it. Nothing is found in the rest of one: keys and tokens begin with letters. */
+/** End of a word with a digit in it. The rest of such a word has no match: keys and tokens begin with letters. */
 function wordEnd(bytes: Uint8Array, from: number): number {
   let end = from
   while (is(bytes[end], word)) end++

@@ -1,17 +1,17 @@
 import { is, letter, lowered, matchesAt } from './characters.ts'
 
-/** What the value behind a name is. */
+/** Kind of secret after a name. */
 export type SecretKind = 'password' | 'api_key' | 'auth_header'
 
 interface SecretName {
-  /** In lower case, without separators. */
+  /** Lower case, without separators. */
   readonly text: string
   readonly kind: SecretKind
-  /** Short ones count only where a word begins with them: `compass` names no password. */
+  /** Short names match only at the start of a word: `compass` is not a password. */
   readonly whole: boolean
 }
 
-/** Names end with one of these: `db_password`, `X-Auth-Token`, `clientSecret`. The longer stand before the shorter. */
+/** Names end with one of these: `db_password`, `X-Auth-Token`, `clientSecret`. Longer ones precede shorter ones. */
 const names: readonly SecretName[] = [
   { text: 'proxyauthorization', kind: 'auth_header', whole: true },
   { text: 'authorization', kind: 'auth_header', whole: true },
@@ -43,11 +43,11 @@ const names: readonly SecretName[] = [
   { text: 'sig', kind: 'api_key', whole: true },
 ]
 
-/** The names by their last letter, which most words of a text do not share. */
+/** Names by last letter, which most words of a text do not share. */
 const byLastLetter: readonly SecretName[][] = Array.from({ length: 26 }, () => [])
 for (const name of names) byLastLetter[name.text.charCodeAt(name.text.length - 1) - 97]!.push(name)
 
-/** What a name in a text that ends before `end` says of its value; undefined: nothing. */
+/** Kind of secret indicated by a name that ends before `end`; undefined for none. */
 export function secretNamed(units: Uint8Array, end: number): SecretKind | undefined {
   const last = lowered(units[end - 1]) - 97
   if (last < 0 || last > 25) return undefined
@@ -55,7 +55,7 @@ export function secretNamed(units: Uint8Array, end: number): SecretKind | undefi
   for (let i = 0; i < candidates.length; i++) {
     const { text, kind, whole } = candidates[i]!
     const start = nameStart(units, end, text)
-    if (start > 0 && !(whole && goesBack(units, start))) {
+    if (start > 0 && !(whole && continuesWord(units, start))) {
       // The shell's name of the working directory.
       if (text === 'pwd' && units[end - 1] === 68) return undefined
       return kind
@@ -64,7 +64,7 @@ export function secretNamed(units: Uint8Array, end: number): SecretKind | undefi
   return undefined
 }
 
-/** Where a name begins that ends before `end`, with single separators between its letters; 0 where it is another. */
+/** Start of the name that ends before `end`, with single separators between its letters; 0 if it is another name. */
 function nameStart(units: Uint8Array, end: number, text: string): number {
   let at = end
   for (let i = text.length - 1; i >= 0; i--) {
@@ -79,15 +79,15 @@ function isJoint(unit: number | undefined): boolean {
   return unit === 95 || unit === 45 || unit === 46 || unit === 32
 }
 
-/** Whether a word begins before `start`. A capital letter after a small one begins another. */
-function goesBack(units: Uint8Array, start: number): boolean {
+/** Whether a word begins before `start`. A capital letter after a small one begins a new word. */
+function continuesWord(units: Uint8Array, start: number): boolean {
   return is(units[start - 1], letter) && !(units[start]! < 97 && units[start - 1]! >= 97)
 }
 
-/** Headers that hold secrets under names of their own (semantic conventions: http.request.header.<key>). */
+/** Headers with secrets have attribute names of their own (semantic conventions: http.request.header.<key>). */
 const headerKey = /^(?:http\.(?:request|response)\.header\.|rpc\.[a-z_]+\.(?:request|response)\.metadata\.)/
 
-/** What an attribute's key says of its value: its last part counts. Called once for each key. */
+/** Kind of secret indicated by the last part of an attribute key. Called once per key. */
 export function secretKey(key: string): SecretKind | undefined {
   const name = key.slice(key.search(/[^./]*$/))
   const plain = name.toLowerCase().replace(/[-_]/g, '')
@@ -101,10 +101,10 @@ export function secretKey(key: string): SecretKind | undefined {
   return headerKey.test(key) && plain.endsWith('auth') ? 'auth_header' : undefined
 }
 
-/** Words before a value in headers of authorization (RFC 9110, 11.6.2). */
+/** Schemes before a value in authorization headers (RFC 9110, 11.6.2). */
 const schemes = ['bearer ', 'basic ', 'token ', 'digest ', 'negotiate ', 'apikey ', 'hmac ']
 
-/** Length of the word of a scheme at `at`, with its space; 0 where there is none. */
+/** Length of the scheme at `at`, with its space; 0 if there is none. */
 export function schemeLength(units: Uint8Array, at: number): number {
   for (let i = 0; i < schemes.length; i++) if (matchesAt(units, at, schemes[i]!)) return schemes[i]!.length
   return 0

@@ -3,7 +3,7 @@ import { boolean, choice, regex, size, someText, text } from '../../../foundatio
 import { branch, type Infer, key } from '../../../foundation/schema/tree.ts'
 import { patternFault } from './pattern.ts'
 
-/** Types that are built in, the first before the others where two find something in the same place. */
+/** Built-in types, by precedence if two match in the same place. */
 export const builtIn = [
   'private_key',
   'url_credentials',
@@ -23,17 +23,17 @@ export const builtIn = [
 export type RuleType = (typeof builtIn)[number] | 'regex'
 
 /**
- * What is looked for where no rules are given. Addresses of hosts are not: they are what telemetry of a network is about,
- * in `server.address` and `network.peer.address` of every span.
+ * Types used without configured rules. IP addresses are left out: they are essential in network telemetry, in
+ * `server.address` and `network.peer.address` of every span.
  */
 export const byDefault = builtIn.filter(type => type !== 'ipv4' && type !== 'ipv6')
 
 const modes = ['replace', 'hash', 'drop', 'count'] as const
 
-/** Shorter keys can be guessed, and with them what was hashed. */
+/** Shorter keys can be guessed, and the hashed values with them. */
 const shortestKey = 16
 
-/** What stands in place of personal data; longer than this it would be more than what it stands for. */
+/** Replacement of personal data; a longer one would exceed most originals. */
 const replacementText = text({ expects: 'at most 256 characters', pattern: /^.{0,256}$/s })
 
 const piiRule = item(
@@ -114,7 +114,7 @@ export const redaction = branch('Redaction of personal data.', {
 
 export type RedactionConfig = Infer<typeof redaction>
 
-/** What the processor is made of. */
+/** Settings of the processor. */
 export interface RedactSettings {
   readonly pii_redaction: RedactionConfig
 }

@@ -12,8 +12,8 @@ const keywords = keywordsOf([
 ])
 
 /**
- * Social security numbers of the United States: 3, 2 and 4 digits with one separator, or 9 digits in a row where a word
- * before them, or the attribute's key, says so. Numbers that were never given to anybody are none.
+ * Social security numbers of the United States: 3, 2 and 4 digits with one separator, or 9 digits in a row if a word
+ * before them or the attribute's key indicates one. Numbers that were never assigned do not match.
  */
 export const ssn: Detector = {
   types: ['ssn'],
@@ -56,10 +56,10 @@ function isAmongNumbers(units: Uint8Array, start: number, end: number): boolean 
   return units[end] === 32 && (isDigit(after) || after === 34)
 }
 
-/** Whether such a number may belong to somebody (Social Security Administration, numbers that are not assigned). */
+/** Whether such a number may be assigned (Social Security Administration, numbers that are not assigned). */
 function isGiven(area: number, group: number, serial: number): boolean {
   if (area === 0 || area === 666 || area >= 900 || group === 0 || serial === 0) return false
-  // Numbers of examples count: whoever tries the rule uses them, and nothing is lost with one.
+  // Example numbers match: they are used to test the rule, and nothing is lost with one.
   const repeated = area / 111
   return !(Number.isInteger(repeated) && group === repeated * 11 && serial === repeated * 1111)
 }

@@ -3,7 +3,7 @@ import type { Detector } from './detector.ts'
 
 const most = 512
 
-/** User and password in a URL (RFC 3986, 3.2.1). Only they are found: host and path stay. */
+/** User and password in a URL (RFC 3986, 3.2.1). Only they match: host and path are kept. */
 export const urlCredentials: Detector = {
   types: ['url_credentials'],
   triggers: ':',
@@ -16,7 +16,7 @@ export const urlCredentials: Detector = {
       const unit = units[i]!
       if (isBlank(unit) || unit === 47 || unit === 63 || unit === 35 || unit === 34 || unit === 39) break
       if (unit === 58 && end === 0) hasPassword = true
-      // The last @ counts: people forget to escape those of a password.
+      // The last @ counts: those in a password are often not escaped.
       else if (unit === 64) end = i
     }
     if (end === 0 || !hasPassword) return false

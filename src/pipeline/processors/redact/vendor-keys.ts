@@ -16,7 +16,7 @@ import { entropy } from './entropy.ts'
 
 interface Vendor {
   readonly prefix: string
-  /** Where in the prefix the trigger is. */
+  /** Position of the trigger in the prefix. */
   readonly trigger: number
   readonly fewest: number
   readonly most: number
@@ -28,7 +28,7 @@ const isWord = (unit: number | undefined) => is(unit, word)
 const isCapitalOrDigit = (unit: number | undefined) => isUpper(unit) || isDigit(unit)
 const isDotted = (unit: number | undefined) => isBase64url(unit) || unit === 46
 
-/** With what keys of a maker begin, how long the rest is, and of what (the makers' pages on secret scanning). */
+/** Prefixes of vendors' keys, and length and characters of the rest (from the vendors' pages on secret scanning). */
 const vendors: readonly Vendor[] = [
   ...['AKIA', 'ASIA', 'ABIA', 'ACCA'].map(prefix => vendor(prefix, 'A', 16, 16, isCapitalOrDigit)),
   vendor('AIza', 'A', 35, 35, isBase64url),
@@ -62,14 +62,14 @@ function vendor(
   return { prefix, trigger: prefix.indexOf(trigger), fewest, most, takes }
 }
 
-/** By the unit before the trigger, or behind it where the trigger begins the prefix. */
+/** By the unit before the trigger, or after it if the trigger begins the prefix. */
 const byNeighbour: readonly Vendor[][] = Array.from({ length: 128 }, () => [])
 for (const one of vendors) {
   const { prefix, trigger } = one
   byNeighbour[prefix.charCodeAt(trigger === 0 ? 1 : trigger - 1)]!.push(one)
 }
 
-/** Keys that begin with what names their maker. */
+/** Keys with a prefix of their vendor. */
 export const vendorKeys: Detector = {
   types: ['api_key'],
   triggers: 'AS_-',
@@ -82,7 +82,7 @@ export const vendorKeys: Detector = {
       const start = at - trigger
       if ((trigger === 0) !== isCapital || !startsWith(units, start, prefix) || !beginsWord(units, start))
         continue
-      // Within a key nothing begins, so that no part is read again and again.
+      // No match starts inside a key, so that no part is read again.
       if (units[start - 1] === prefix.charCodeAt(prefix.length - 1)) continue
       const from = start + prefix.length
       let end = from
@@ -123,7 +123,7 @@ const examples = [
   '....',
 ]
 
-/** Whether a value says itself that it is none. */
+/** Whether a value is a marked example. */
 export function isExample(units: Uint8Array, start: number, end: number): boolean {
   const last = Math.min(end, start + 256)
   for (let i = start; i < last; i++) {

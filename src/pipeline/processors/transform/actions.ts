@@ -21,21 +21,21 @@ import type { Item } from './match.ts'
 import { replacing } from './replacement.ts'
 import { severityName } from './severity.ts'
 
-/** One action of a rule on an item that matched, or on a resource, which has no item. */
+/** One action of a rule on a matching item, or on a resource, which has no item. */
 export type Action = (attributes: Attributes, item: Item | undefined) => Effect
 
-/** What actions need of the world. */
+/** Environment of actions. */
 export interface ActionEnv {
   readonly installKey: () => Uint8Array
   readonly nowMs: () => number
 }
 
-/** Makes an action. Throws, in words, where its settings contradict each other. */
+/** Compiles an action. Throws an error with a reason if its settings contradict each other. */
 export function compileAction(settings: ActionSettings, env: ActionEnv): Action {
   return makers[settings.type](settings, env)
 }
 
-/** The signals that an action is confined to; undefined where it is not. */
+/** Signals that an action is limited to; undefined for no limit. */
 export function signalsFor(settings: ActionSettings): readonly Signal[] | undefined {
   const { type, extract_attributes } = settings
   if (type === 'sample') return ['traces', 'logs']
@@ -43,7 +43,7 @@ export function signalsFor(settings: ActionSettings): readonly Signal[] | undefi
   return type === 'extract_attributes' && extract_attributes.key === '' ? ['logs'] : undefined
 }
 
-/** Why settings make no action, '' where they do. */
+/** Reason why settings are not a valid action; '' if they are. */
 export function actionFault(settings: ActionSettings): string {
   const { type, replace, replace_body, extract_attributes, set_severity } = settings
   try {
@@ -121,9 +121,9 @@ function settingSeverity(severity: number): Action {
 }
 
 /**
- * Keeps a part of the traces as a whole, and the log records with them: what lies above a threshold among the random
- * bytes of the trace id (W3C Trace Context level 2), as the tracer's own sampling has it, so that of two ratios the
- * smaller holds. Records without a trace are kept by chance.
+ * Keeps a part of the traces as a whole, and their log records: those above a threshold in the random bytes of the
+ * trace ID (W3C Trace Context level 2), as in the tracer's own sampling, so that the smaller of two ratios applies.
+ * Records without a trace are sampled randomly.
  */
 function sampling(ratio: number): Action {
   const threshold = (1 - ratio) * 2 ** 48

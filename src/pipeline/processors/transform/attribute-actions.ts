@@ -4,7 +4,7 @@ import { cutText } from '../cut-text.ts'
 import type { Replace } from './replacement.ts'
 import { anyTest, patternIn, textTest } from './value-test.ts'
 
-/** What an action came to. `skipped`: it should have done something and could not, as a value had another type. */
+/** Result of an action. `skipped`: it could not be applied, because a value has another type. */
 export const Effect = { done: 0, skipped: 1, dropped: 2, sampled: 3 } as const
 export type Effect = (typeof Effect)[keyof typeof Effect]
 
@@ -23,7 +23,7 @@ export function setting(
   }
 }
 
-/** Deletes one attribute, or all that a regular expression between slashes matches. */
+/** Deletes one attribute, or all that match a regular expression between slashes. */
 export function deleting(key: string): AttributeAction {
   if (patternIn(key) !== undefined) return keepingWhere(not(textTest(key)))
   return attributes => {
@@ -32,7 +32,7 @@ export function deleting(key: string): AttributeAction {
   }
 }
 
-/** Keeps what one of the names or regular expressions takes. */
+/** Keeps the attributes that match one of the names or regular expressions. */
 export function keeping(keys: readonly string[]): AttributeAction {
   const names = new Set(keys.filter(key => patternIn(key) === undefined))
   const matches = anyTest(keys.filter(key => patternIn(key) !== undefined))
@@ -59,7 +59,7 @@ function keepingWhere(isKept: (key: string) => boolean): AttributeAction {
   }
 }
 
-/** The attribute keeps its place; another one of the new name goes. */
+/** The attribute keeps its position; an existing one with the new name is removed. */
 export function renaming(from: string, to: string): AttributeAction {
   return attributes => {
     if (from === to || attributes.get(from) === undefined) return Effect.done
@@ -78,9 +78,9 @@ export function copying(from: string, to: string): AttributeAction {
 }
 
 /**
- * Puts a keyed hash (HMAC, RFC 2104) in hexadecimal in place of a value, so that who has only the telemetry cannot
- * find the value by trying. Numbers and booleans are hashed by their text, a list text by text.
- * Throws where this build of OpenSSL has not the algorithm.
+ * Replaces a value by a keyed hash (HMAC, RFC 2104) in hexadecimal, so that it cannot be found by trial without the
+ * key. Numbers and booleans are hashed as text, lists element by element. Throws if this build of OpenSSL lacks the
+ * algorithm.
  */
 export function hashing(key: string, algorithm: string, secret: string | Uint8Array): AttributeAction {
   const hash = (text: string) => createHmac(algorithm, secret).update(text).digest('hex')
@@ -97,12 +97,12 @@ export function replacingIn(key: string, replace: Replace): AttributeAction {
   return changingTexts(key, replace)
 }
 
-/** Cuts texts to a number of bytes. */
+/** Truncates texts to a number of bytes. */
 export function truncating(key: string, bytes: number): AttributeAction {
   return changingTexts(key, text => cutText(text, bytes))
 }
 
-/** Changes a text, or each of a list. What is no text is left alone, and counted. */
+/** Changes a text, or each text of a list. Other types are unchanged and counted. */
 function changingTexts(key: string, change: Replace): AttributeAction {
   return attributes => {
     const value = attributes.get(key)

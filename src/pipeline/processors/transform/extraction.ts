@@ -2,12 +2,12 @@ import { SearchPattern } from '../../../foundation/lib/search-pattern.ts'
 import type { Attributes } from '../../../foundation/model/attributes.ts'
 import { ownCopy } from '../limit-series/series-hash.ts'
 
-/** Puts what a text holds into attributes. */
+/** Extracts parts of a text into attributes. */
 export type Extract = (text: string, attributes: Attributes) => void
 
 /**
- * Compiles a pattern whose named groups become attributes of `prefix` and their name. Groups that took no part set
- * nothing. Throws, in words, where the pattern is none or names no group.
+ * Compiles a pattern whose named groups become attributes, named `prefix` and the group. Groups without a match set
+ * nothing. Throws an error with a reason if the pattern is invalid or has no named group.
  */
 export function extracting(source: string, prefix: string): Extract {
   const pattern = new SearchPattern(source, { keepsGroups: true })
@@ -26,7 +26,7 @@ export function extracting(source: string, prefix: string): Extract {
     for (let i = 0; i < named.length; i++) {
       const { key, number } = named[i]!
       const value = match[number]
-      // What is kept of the item later on must not keep the whole text with it.
+      // A later copy of the item must not retain the whole text.
       if (value !== undefined) attributes.set(key, ownCopy(value))
     }
   }

@@ -3,7 +3,7 @@ import { choice, integer, number, regex, scalar, someText, text } from '../../..
 import { branch, type Infer, key } from '../../../foundation/schema/tree.ts'
 import { severity, textOrRegex } from './kinds.ts'
 
-/** What an item must have. */
+/** Conditions of a rule. */
 export const matchKeys = branch('Conditions for the rule; all of them must match.', {
   signal_types: key(list(choice(['traces', 'metrics', 'logs', 'profiles'])), [], 'Signals; empty for all.'),
   resource_attributes: key(
@@ -35,7 +35,7 @@ export type MatchSettings = Infer<typeof matchKeys>
 
 const keyOf = (description: string) => key(someText, '', description)
 
-/** What an action may have. */
+/** Keys of an action. */
 export const actionKeys = branch('An action on an item.', {
   type: key(
     choice([
@@ -115,7 +115,7 @@ export const actionKeys = branch('An action on an item.', {
 })
 export type ActionSettings = Infer<typeof actionKeys>
 
-/** What a rule is made of. */
+/** Settings of a rule. */
 export interface RuleSettings {
   readonly name: string
   readonly enabled: boolean

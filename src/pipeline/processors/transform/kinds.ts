@@ -4,7 +4,7 @@ import { describe, isBroken, secretsIn } from '../../../foundation/schema/value.
 import { parseSeverity, severityName } from './severity.ts'
 import { patternIn } from './value-test.ts'
 
-/** A text, or a regular expression between slashes. Numbers and booleans stand for their text. */
+/** A text, or a regular expression between slashes. Numbers and booleans count as text. */
 export const textOrRegex: Kind<string> = {
   expects: 'text, or a regular expression between slashes',
   json: { type: ['string', 'number', 'boolean'] },
@@ -43,7 +43,7 @@ function regexFault(source: string | undefined): string {
   }
 }
 
-/** An OTLP SeverityNumber, by number or by name; empty is 0, for none. */
+/** An OTLP SeverityNumber, by number or name; empty means 0, for none. */
 export const severity: Kind<number> = {
   expects: 'a severity such as "warn" or "error2", or a number from 1 to 24',
   json: { type: ['string', 'integer'] },

@@ -9,13 +9,13 @@ import { type Span, SpanKind, StatusCode } from '../../../foundation/model/span.
 import type { MatchSettings } from './keys.ts'
 import { anyTest, valueTest } from './value-test.ts'
 
-/** What a rule may be asked about. Each signal's rules only see items of that signal. */
+/** Items that a rule can match. Each signal's rules only get items of that signal. */
 export type Item = Span | Metric | LogRecord | Profile
 
-/** Part of what a rule asks for. `attributes` are the item's, of a metric those of one series. */
+/** A condition of a rule. `attributes` are the item's, or for a metric those of one series. */
 export type Condition = (item: Item, attributes: Attributes, resource: Resource) => boolean
 
-/** Keys of `match` by the only signal that has what they ask for. */
+/** Keys of `match` by the only signal that they apply to. */
 const ownKeys = {
   metric_names: 'metrics',
   span_names: 'traces',
@@ -26,7 +26,7 @@ const ownKeys = {
 } as const satisfies Partial<Record<keyof MatchSettings, Signal>>
 type OwnKey = keyof typeof ownKeys
 
-/** The keys that ask for something of the item itself. */
+/** Keys with conditions on the item itself. */
 export function itemKeys(match: MatchSettings): string[] {
   return [...(Object.keys(match.attributes).length > 0 ? ['attributes'] : []), ...ownKeysIn(match)]
 }
@@ -38,7 +38,7 @@ function ownKeysIn(match: MatchSettings): OwnKey[] {
   })
 }
 
-/** The signals whose items a rule can match. */
+/** Signals whose items a rule can match. */
 export function signalsOf(match: MatchSettings): readonly Signal[] {
   const own = ownKeysIn(match)
   return (match.signal_types.length > 0 ? match.signal_types : signals).filter(signal =>
@@ -46,7 +46,7 @@ export function signalsOf(match: MatchSettings): readonly Signal[] {
   )
 }
 
-/** Why no item can match, '' where one can. */
+/** Reason why no item can match; '' if one can. */
 export function matchFault(match: MatchSettings): string {
   const [first, ...others] = ownKeysIn(match)
   if (first === undefined) return ''
@@ -59,7 +59,7 @@ export function matchFault(match: MatchSettings): string {
     : ''
 }
 
-/** What items of a signal must fulfil, the cheapest first. The signal is one that the rule can match. */
+/** Conditions on items of a signal, the cheapest first. The rule can match the signal. */
 export function itemConditions(match: MatchSettings): readonly Condition[] {
   const { metric_names, span_names, span_kinds, span_status, min_severity, log_bodies } = match
   const conditions: Condition[] = []
@@ -93,22 +93,22 @@ function anyIn(patterns: readonly SearchPattern[], text: string): boolean {
   return false
 }
 
-/** Whether attributes have every value that is asked for; undefined where none is. */
+/** Whether attributes have all the wanted values; undefined if there are none. */
 export function attributesTest(
   wanted: Readonly<Record<string, string>>,
 ): ((attributes: Attributes) => boolean) | undefined {
-  const tests = Object.entries(wanted).map(([key, value]) => ({ key, holds: valueTest(value) }))
+  const tests = Object.entries(wanted).map(([key, value]) => ({ key, matches: valueTest(value) }))
   if (tests.length === 0) return undefined
   return attributes => {
     for (let i = 0; i < tests.length; i++) {
-      const { key, holds } = tests[i]!
-      if (!holds(attributes.get(key))) return false
+      const { key, matches } = tests[i]!
+      if (!matches(attributes.get(key))) return false
     }
     return true
   }
 }
 
-/** A metric's series come one after the other: its name is looked at once. */
+/** The series of a metric are adjacent, so its name is checked once. */
 function metricNameCondition(isWanted: (name: string) => boolean): Condition {
   let last = ''
   let lastHolds = isWanted('')
@@ -122,13 +122,13 @@ function metricNameCondition(isWanted: (name: string) => boolean): Condition {
   }
 }
 
-/** Attributes of a resource never change: each is looked at once. */
-function resourceCondition(holds: (attributes: Attributes) => boolean): Condition {
+/** Attributes of a resource never change, so each is checked once. */
+function resourceCondition(matches: (attributes: Attributes) => boolean): Condition {
   const known = new WeakMap<Resource, boolean>()
   return (_item, _attributes, resource) => {
     let isWanted = known.get(resource)
     if (isWanted === undefined) {
-      isWanted = holds(resource.attributes)
+      isWanted = matches(resource.attributes)
       known.set(resource, isWanted)
     }
     return isWanted

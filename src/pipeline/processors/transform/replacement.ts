@@ -1,17 +1,17 @@
 import { type Group, SearchPattern } from '../../../foundation/lib/search-pattern.ts'
 import { Patience } from '../patience.ts'
 
-/** Longest text, in UTF-16 units, that a replacement may make. */
+/** Maximum length of a replaced text, in UTF-16 units. */
 const longest = 1_048_576
-/** Longest time for one text, in milliseconds. Matches that each look at the whole rest take quadratic time. */
+/** Maximum time for one text, in milliseconds. Matches that each check the whole rest take quadratic time. */
 const patienceMs = 100
 
-/** Replaces every match in a text; undefined where that would take too long or make too long a text. */
+/** Replaces every match in a text; undefined if that takes too long or the result is too long. */
 export type Replace = (text: string) => string | undefined
 
 /**
- * Compiles a replacement: `$1` or `$<name>` stands for a group of the pattern, `$0` for the whole match, `$$` for a
- * dollar sign. Throws, in words, where pattern or replacement are none.
+ * Compiles a replacement: `$1` or `$<name>` is a group of the pattern, `$0` the whole match, `$$` a dollar sign. Throws
+ * an error with a reason if pattern or replacement is invalid.
  */
 export function replacing(source: string, replacement: string, nowMs: () => number): Replace {
   const pattern = new SearchPattern(source, { keepsGroups: true })
@@ -20,7 +20,7 @@ export function replacing(source: string, replacement: string, nowMs: () => numb
   return text => {
     if (pattern.isTooLong(text)) return undefined
     const all = pattern.all(text)
-    // Matches do not overlap, so each reference adds at most the text once more.
+    // Matches do not overlap, so each reference adds the text at most once more.
     const most = text.length * (1 + references) + (text.length + 1) * literals
     if (most > longest || pattern.mayTakeLong(text)) {
       const matches = countMatches(all, text, patience)
@@ -30,7 +30,7 @@ export function replacing(source: string, replacement: string, nowMs: () => numb
   }
 }
 
-/** -1: it took too long. */
+/** Returns -1 if it takes too long. */
 function countMatches(all: RegExp, text: string, patience: Patience): number {
   patience.begin()
   let matches = 0
@@ -50,11 +50,11 @@ function countMatches(all: RegExp, text: string, patience: Patience): number {
 }
 
 interface Template {
-  /** As String.prototype.replace takes it. */
+  /** In the form of String.prototype.replace. */
   readonly template: string
-  /** UTF-16 units that stand as they are. */
+  /** UTF-16 units of literal text. */
   readonly literals: number
-  /** Groups that are named. */
+  /** Number of group references. */
   readonly references: number
 }
 
@@ -79,7 +79,7 @@ function parseTemplate(replacement: string, groups: readonly Group[]): Template 
   return { template, literals, references }
 }
 
-/** A reference as String.prototype.replace has it, and the digit that did not belong to it. */
+/** A reference in the form of String.prototype.replace, and the digit that does not belong to it. */
 function referenceOf(part: string, groups: readonly Group[]): readonly [reference: string, rest: string] {
   const name = /^\$<(.*)>$/.exec(part)?.[1]
   if (name !== undefined)
@@ -91,7 +91,7 @@ function referenceOf(part: string, groups: readonly Group[]): readonly [referenc
       '',
     ]
   const both = Number(part.slice(1))
-  // `$10` is group 1 and a zero where there are fewer than ten groups.
+  // With fewer than ten groups, `$10` is group 1 and a zero.
   const rest = both > groups.length && part.length === 3 ? part[2]! : ''
   const number = rest === '' ? both : Number(part[1])
   return [number === 0 ? '$&' : numbered(groups[number - 1], part), rest]

@@ -2,7 +2,7 @@ import { signalsFor } from './actions.ts'
 import type { ActionSettings, RuleSettings } from './keys.ts'
 import { itemKeys, matchFault, signalsOf } from './match.ts'
 
-/** Types of action that have something to do on a resource. */
+/** Types of actions that apply to resources. */
 const onResource: readonly ActionSettings['type'][] = [
   'set_attribute',
   'delete_attribute',
@@ -16,7 +16,7 @@ const onResource: readonly ActionSettings['type'][] = [
   'drop',
 ]
 
-/** Where a rule contradicts itself, in words; '' where it does not. */
+/** Contradiction in a rule; '' for none. */
 export function ruleFault({ match, actions }: RuleSettings): string {
   const fault = matchFault(match)
   if (fault !== '') return fault

@@ -5,17 +5,17 @@ import { Effect } from './attribute-actions.ts'
 import type { RuleSettings } from './keys.ts'
 import { attributesTest, type Condition, type Item, itemConditions, itemKeys } from './match.ts'
 
-/** What a rule did so far. */
+/** Totals of a rule. */
 export interface RuleCounts {
   matched: number
   dropped: number
   skipped: number
 }
 
-/** Why an item goes: '' where it stays. */
+/** Reason why an item is dropped; '' to keep it. */
 export type Reason = '' | 'transform' | 'sampled'
 
-/** Throws what is wrong with a rule, with its name. */
+/** Adds the name of the rule to an error. */
 function named<T>(name: string, make: () => T): T {
   try {
     return make()
@@ -26,11 +26,11 @@ function named<T>(name: string, make: () => T): T {
   }
 }
 
-/** A rule on items, compiled. */
+/** A compiled rule on items. */
 export class ItemRule {
   readonly name: string
   readonly counts: RuleCounts
-  /** It drops all series of a metric that it matches, whatever their attributes. */
+  /** Whether it drops all series of a matching metric, whatever their attributes. */
   readonly dropsMetrics: boolean
   readonly #conditions: readonly Condition[]
   readonly #actions: readonly Action[]
@@ -50,13 +50,13 @@ export class ItemRule {
     return true
   }
 
-  /** Acts on an item that matches. */
+  /** Applies the actions to a matching item. */
   act(item: Item, attributes: Attributes): Reason {
     return run(this.#actions, this.counts, attributes, item)
   }
 }
 
-/** A rule on resources, compiled. */
+/** A compiled rule on resources. */
 export class ResourceRule {
   readonly name: string
   readonly counts: RuleCounts

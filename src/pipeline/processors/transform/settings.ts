@@ -5,7 +5,7 @@ import { actionFault } from './actions.ts'
 import { type ActionSettings, actionKeys, matchKeys, type RuleSettings } from './keys.ts'
 import { ruleFault } from './rule-fault.ts'
 
-/** What each type of action cannot be without. */
+/** Required keys by type of action. */
 const needs: Readonly<Record<ActionSettings['type'], readonly string[]>> = {
   set_attribute: ['key', 'value'],
   delete_attribute: ['key'],
@@ -45,7 +45,7 @@ const ruleKeys = branch('A transformation rule.', {
 
 const anyRules = list(item(ruleKeys, { fault: rule => ruleFault(rule) || undefined }))
 
-/** Rules whose names differ, as their counters do. */
+/** Rules with unique names, like their counters. */
 const rules: Kind<readonly RuleSettings[]> = {
   ...anyRules,
   read(value, path, report) {
@@ -62,7 +62,7 @@ export const transformation = branch('Rules that change telemetry.', {
   rules: key(rules, [], 'Rules, in this order.'),
 })
 
-/** What the processor is made of. */
+/** Settings of the processor. */
 export interface TransformSettings {
   readonly transform: Infer<typeof transformation>
 }

@@ -1,7 +1,7 @@
-/** Names of the severity numbers, each standing for four (OpenTelemetry logs data model, "Displaying Severity"). */
+/** Names of the severity numbers, four each (OpenTelemetry logs data model, "Displaying Severity"). */
 const names: readonly string[] = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL']
 
-/** The number of a severity such as `warn`, `ERROR2` or `17`; undefined where a text is none. */
+/** Number of a severity such as `warn`, `ERROR2` or `17`; undefined if invalid. */
 export function parseSeverity(text: string): number | undefined {
   const match = /^(?:([a-z]+)([2-4])?|(\d{1,2}))$/i.exec(text.trim())
   if (match === null) return undefined
@@ -14,7 +14,7 @@ export function parseSeverity(text: string): number | undefined {
   return at < 0 ? undefined : at * 4 + Number(step ?? 1)
 }
 
-/** The short name of a severity number, such as `WARN` or `ERROR2`; '' for 0. */
+/** Short name of a severity number, such as `WARN` or `ERROR2`; '' for 0. */
 export function severityName(number: number): string {
   const step = (number - 1) % 4
   return number === 0 ? '' : `${names[(number - 1 - step) / 4]!}${step === 0 ? '' : step + 1}`

@@ -1,12 +1,12 @@
 import { SearchPattern } from '../../../foundation/lib/search-pattern.ts'
 import type { AttributeValue } from '../../../foundation/model/attributes.ts'
 
-/** The regular expression between the slashes of a text; undefined where it is a plain text. */
+/** Regular expression between the slashes of a text; undefined for plain text. */
 export function patternIn(wanted: string): string | undefined {
   return /^\/.+\/$/s.test(wanted) ? wanted.slice(1, -1) : undefined
 }
 
-/** A test of texts: one exact text, or a regular expression between slashes that is searched for. */
+/** Test for one exact text, or for a match of a regular expression between slashes. */
 export function textTest(wanted: string): (text: string) => boolean {
   const source = patternIn(wanted)
   if (source === undefined) return text => text === wanted
@@ -14,7 +14,7 @@ export function textTest(wanted: string): (text: string) => boolean {
   return text => pattern.test(text)
 }
 
-/** Whether one of several tests holds. */
+/** Test whether any of several tests succeeds. */
 export function anyTest(wanted: readonly string[]): (text: string) => boolean {
   const tests = wanted.map(textTest)
   return text => {
@@ -24,15 +24,15 @@ export function anyTest(wanted: readonly string[]): (text: string) => boolean {
 }
 
 /**
- * A test of an attribute's value; undefined stands for no attribute. `*` takes any value. Numbers and booleans are
- * taken by their text, a list where one of its texts is.
+ * Test of an attribute's value; undefined means no attribute. `*` matches any value. Numbers and booleans are matched
+ * as text, and a list matches if one of its texts does.
  */
 export function valueTest(wanted: string): (value: AttributeValue | undefined) => boolean {
   if (wanted === '*') return value => value !== undefined
   const test = textTest(wanted)
   const number = Number(wanted)
   const isExact = patternIn(wanted) === undefined
-  // The number behind the text spares the text of each number.
+  // Comparing numbers avoids converting each one to text.
   const isNumber = isExact && String(number) === wanted
   return value => {
     if (typeof value === 'string') return test(value)

@@ -1,14 +1,14 @@
-// Scripts that make shells complete the words of svc, generated from the table of commands.
+// Shell completion scripts, generated from the table of commands.
 
 import { type Command, everywhere, type Flag } from '../arguments.ts'
 
 type Commands = readonly Command[]
 
-/** Flags whose values are names of files, and of directories. */
+/** Flags whose values are file names or directories. */
 const isFile = ({ value }: Flag) => value === 'FILE'
 const isDirectory = ({ value }: Flag) => value === 'DIR'
 
-/** All flags of a command; one that reads its words by itself has none that are known here. */
+/** All flags of a command; a command that parses its own flags has none here. */
 function flagsOf({ flags, foreignFlags }: Command): readonly Flag[] {
   return foreignFlags ? [] : [...flags, ...everywhere]
 }
@@ -17,7 +17,7 @@ function spellings({ name, short }: Flag): string[] {
   return short === undefined ? [`--${name}`] : [`--${name}`, `-${short}`]
 }
 
-/** For bash 4 and later, without bash-completion: `--flag=value` comes as three words there. */
+/** For bash 4 and later, without bash-completion: bash splits `--flag=value` into three words. */
 export function bash(commands: Commands): string {
   const cases = commands.flatMap(command => {
     const flags = flagsOf(command)
@@ -136,7 +136,7 @@ function zshWord(kind: string, choices: readonly string[] | undefined): string {
   return kind === 'FILE' ? '_files' : kind === 'DIR' ? '_files -/' : ' '
 }
 
-/** Within single quotes, where brackets and colons part the fields of \`_arguments\`. */
+/** Within single quotes, where brackets and colons separate the fields of \`_arguments\`. */
 function zshText(text: string): string {
   return text.replaceAll("'", '’').replace(/[[\]:\\]/g, '\\$&')
 }

@@ -19,7 +19,9 @@ interface Shown {
   readonly origin: string
 }
 
-/** Prints what is in effect: of the agent that runs, or of the file as it would be read. Secrets are redacted. */
+/**
+ * Prints the effective configuration: of the running agent, or of the file as it would be loaded. Secrets are redacted.
+ */
 export async function effective(args: Arguments, onlyDifferent: boolean): Promise<ExitCode> {
   const loaded = configurationOf(args)
   const answer = await ofAgent(args)
@@ -45,18 +47,18 @@ function besideOf({ origin, default: fallback }: Shown, withFallback: boolean): 
   return terminalText(withFallback ? `${origin}; default: ${JSON.stringify(fallback)}` : origin, true)
 }
 
-/** A default that differs from host to host is still one. */
+/** A host-dependent default is still a default. */
 function isDifferent({ value, default: fallback, origin }: Shown): boolean {
   return origin !== 'default' && JSON.stringify(value) !== JSON.stringify(fallback)
 }
 
 interface Found {
-  /** Undefined: there are none, for the file is wrong. */
+  /** Undefined: none, because the file is invalid. */
   readonly keys: readonly Shown[] | undefined
   readonly source: string
 }
 
-/** A text says why it is not known. */
+/** A text is why it is unknown. */
 async function ofAgent(args: Arguments): Promise<Found | string> {
   const { client, tried } = await lookForAgent(args)
   const named = args.value('url') ?? process.env.SVC_URL

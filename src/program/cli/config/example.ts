@@ -1,4 +1,4 @@
-/** A file to start with. All of it is a comment, and it is valid, too, with one `#` less on each line. */
+/** A template. All of it is commented out, and it is also valid with one `#` less on each line. */
 export const example = `## svc: /etc/svc/config.yaml
 ##
 ## Without this file svc observes its host, shows it at http://127.0.0.1:19090/ui, and sends no data anywhere. Each part

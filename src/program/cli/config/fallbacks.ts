@@ -13,7 +13,7 @@ const intro = `# All keys of svc with their defaults. The default of a key in a 
 `
 const fallbackOf = new Map([...leaves(schema)].map(([key, leaf]) => [key, defaultOf(leaf)]))
 
-/** Prints every key with its default. As YAML it is a file that changes nothing, to be edited. */
+/** Prints every key with its default. As YAML it is a file that changes nothing, ready to edit. */
 export function fallbacks(json: boolean): ExitCode {
   if (json) print(`${JSON.stringify(Object.fromEntries(fallbackOf), null, 2)}\n`)
   else print(`${intro}\n${yamlTree([...leaves(schema)].map(leafOf), titleOf)}`)
@@ -37,8 +37,8 @@ function leafOf([key, leaf]: [string, Key<unknown>]): Leaf {
 }
 
 /**
- * Of two keys for one thing the one that wins, and what stands in for a general key: set, they would hide the other one.
- * A key whose own default differs has to be set, for the general one is.
+ * A key that overrides another, or a more general one: if set, it would hide the other. A key whose own default differs
+ * must be set, because the general one is.
  */
 function followsAnother(key: string): boolean {
   if (synonymousKeys.some(([winner]) => winner === key)) return true

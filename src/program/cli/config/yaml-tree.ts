@@ -1,24 +1,24 @@
 import { stringify } from 'yaml'
 
-/** A key of the configuration as YAML is to show it. */
+/** A key of the configuration, formatted as YAML. */
 export interface Leaf {
   readonly key: string
   readonly value: unknown
-  /** Lines above it; without `#`. */
+  /** Comment lines above it, without `#`. */
   readonly above?: readonly string[]
-  /** Behind it. */
+  /** Comment after it. */
   readonly beside?: string
-  /** It stands as a comment, so that it does not count as set. */
+  /** Commented out, so that it does not count as set. */
   readonly isComment?: boolean
 }
 
-/** Beyond it, a list or map has lines of its own. */
+/** Longer lists and maps are written on several lines. */
 const longestFlow = 60
 
-/** Writes keys, in their order, as one YAML document. `titleOf` tells what stands above a group of keys. */
+/** Writes keys, in their order, as one YAML document. `titleOf` returns the title of a group of keys. */
 export function yamlTree(leaves: readonly Leaf[], titleOf: (path: string) => string = () => ''): string {
   const lines: string[] = []
-  // A group none of whose keys counts is a comment itself: without a value it would be null.
+  // A group without set keys is commented out too: without a value it would be null.
   const counts = new Set<string>()
   for (const { key, isComment } of leaves) if (!isComment) for (const path of groupsOf(key)) counts.add(path)
   let open: readonly string[] = []
@@ -39,7 +39,7 @@ export function yamlTree(leaves: readonly Leaf[], titleOf: (path: string) => str
   return lines.map(line => `${line}\n`).join('')
 }
 
-/** `a.b` and `a` of `a.b.c`, the outermost first. */
+/** `a.b` and `a` of `a.b.c`, outermost first. */
 function groupsOf(key: string): string[] {
   const names = key.split('.').slice(0, -1)
   return names.map((_, i) => names.slice(0, i + 1).join('.'))

@@ -1,4 +1,4 @@
-// What a foreign setting becomes, and what becomes of nothing.
+// Converts foreign settings, and reports those that cannot be converted.
 
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -13,7 +13,7 @@ import { yamlTree } from '../config/yaml-tree.ts'
 
 interface Item {
   readonly value: unknown
-  /** What it stood as in the input. Its value is no part of it: it may be a secret. */
+  /** Its name in the input. Excludes the value, which may be a secret. */
   readonly origin: string
 }
 
@@ -22,9 +22,9 @@ type Setting = { readonly isList: false; readonly item: Item } | { readonly isLi
 export interface Converted {
   /** The YAML document. It always loads. */
   readonly text: string
-  /** What was not converted, each with its reason and hint. */
+  /** Settings that were not converted, with reason and hint. */
   readonly leftOut: readonly string[]
-  /** What needed no conversion, or what there is to know. */
+  /** Settings that need no conversion, and other remarks. */
   readonly notes: readonly string[]
 }
 
@@ -40,12 +40,12 @@ export class Conversion {
     this.#command = command
   }
 
-  /** Sets a key, in the form that a file has. A later value wins. With `refers`, `${VAR}` in it stays a reference. */
+  /** Sets a key, in the form of the file. A later value wins. With `refers`, `${VAR}` in it stays a reference. */
   set(key: string, value: unknown, origin: string, refers = false): void {
     this.#settings.set(key, { isList: false, item: { value: this.#taken(value, key, refers), origin } })
   }
 
-  /** Adds an item to the list that the key is. */
+  /** Adds an item to the list at a key. */
   add(key: string, value: unknown, origin: string, refers = false): void {
     const setting = this.#settings.get(key)
     const items = setting?.isList ? setting.items : []
@@ -53,7 +53,7 @@ export class Conversion {
     this.#settings.set(key, { isList: true, items })
   }
 
-  /** Adds an entry to the map that the key is. */
+  /** Adds an entry to the map at a key. */
   put(key: string, name: string, value: unknown, origin: string, refers = false): void {
     const setting = this.#settings.get(key)
     const before = setting === undefined || setting.isList ? {} : (setting.item.value as object)
@@ -65,7 +65,7 @@ export class Conversion {
     return this.#settings.has(key)
   }
 
-  /** Something that is not converted: what it is, why not, and what to do. */
+  /** Reports a setting that is not converted: what, why, and what to do. */
   leaveOut(what: string, why: string): void {
     this.#leftOut.add(`${what}: ${why}`)
   }
@@ -74,7 +74,7 @@ export class Conversion {
     this.#notes.add(text)
   }
 
-  /** Writes the document. What the loader refuses is left out, with its words. */
+  /** Writes the document. Keys that the loader rejects are left out, with its message. */
   finish(): Converted {
     for (;;) {
       const text = this.#document()
@@ -89,7 +89,7 @@ export class Conversion {
       }
       if (!this.#drop(problems))
         throw new StartError(
-          `BUG: cannot write a configuration that loads: ${problems[0]!.key}: ${problems[0]!.message}`,
+          `bug: the written configuration does not load: ${problems[0]!.key}: ${problems[0]!.message}`,
           ExitCode.general,
         )
     }
@@ -116,7 +116,7 @@ export class Conversion {
   }
 
   #load(text: string): LoadedConfig {
-    // Only a name of ours, in a folder that nobody else may enter: there may be secrets in it.
+    // The name is arbitrary; the folder is private, because the file may contain secrets.
     const folder = mkdtempSync(join(tmpdir(), 'svc-convert-'))
     try {
       const path = join(folder, 'config.yaml')
@@ -128,7 +128,7 @@ export class Conversion {
     }
   }
 
-  /** Leaves out what problems name; false where they name nothing that was set. */
+  /** Leaves out the keys with problems; false if none of them was set here. */
   #drop(problems: LoadedConfig['problems']): boolean {
     let dropped = false
     for (const [key, setting] of this.#settings) {
@@ -151,12 +151,12 @@ export class Conversion {
     return dropped
   }
 
-  /** The value as it has to be written so that the loader reads what was meant. */
+  /** The value, escaped so that the loader reads the same text. */
   #taken(value: unknown, key: string, refers: boolean): unknown {
     if (typeof value === 'string') {
       if (isLiteral(key)) return value
       if (!refers) return value.replaceAll('${', () => '$${')
-      // Two dollars are one for Prometheus and Compose; before a brace they are for svc, too.
+      // Prometheus and Compose read two dollars as one; so does svc before a brace.
       return value.replaceAll(
         /\$?\$\{(?:([A-Za-z_]\w*)(?::[-?][^}]*)?\})?/g,
         (written: string, name?: string) => {
@@ -175,7 +175,7 @@ export class Conversion {
   }
 }
 
-/** Whether a key is the other one, or a part of its value. */
+/** Whether a key equals another, or is nested in it. */
 function isWithin(key: string, of: string): boolean {
   return of !== '' && (key === of || /^[.[]/.test(rest(key, of)))
 }
@@ -184,10 +184,10 @@ function rest(text: string, prefix: string): string {
   return text.startsWith(prefix) ? text.slice(prefix.length) : ''
 }
 
-/** White space other than blanks, which the writer of YAML leaves bare and its reader takes for none. */
+/** White space other than blanks, which the YAML writer does not quote and the reader drops. */
 const oddSpace = /[^\S ]/
 
-/** The same, with texts in quotes that would lose white space without. */
+/** The same value, with quotes around texts that would lose white space. */
 function quoted(value: unknown): unknown {
   if (typeof value === 'string') return oddSpace.test(value) ? inQuotes(value) : value
   if (Array.isArray(value)) return value.map(quoted)

@@ -9,7 +9,7 @@ import { readInput } from './input.ts'
 
 export type Source = 'node-exporter' | 'prometheus' | 'obi'
 
-/** Prints the configuration, and on standard error what is not in it. Throws a `StartError` for input that is none. */
+/** Prints the configuration, and on standard error what is missing from it. Throws a `StartError` for invalid input. */
 export async function convertFrom(source: Source, words: readonly string[]): Promise<ExitCode> {
   const conversion = new Conversion(`svc convert ${source}`)
   collect(source, words, conversion)

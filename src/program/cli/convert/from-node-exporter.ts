@@ -1,4 +1,4 @@
-// Flags of the node exporter, as the exporter itself and svc's stand-in for it read them.
+// Flags of the node exporter, parsed like the exporter itself and svc's replacement for it.
 
 import { dirname, resolve } from 'node:path'
 import { schema } from '../../../config/index.ts'
@@ -16,7 +16,7 @@ import { plainOf } from './plain-value.ts'
 const root = 'agent.nodeexporter'
 const endpoint: Branch = schema.keys.agent.keys.nodeexporter
 
-/** The flags in a systemd unit, or in the file of variables that it reads. */
+/** The flags in a systemd unit, or in its environment file. */
 export function flagsIn(input: Input, conversion: Conversion): string[] {
   const lines = logicalLines(input.text)
   const start = lines.findLast(line => /^ExecStart\s*=\s*\S/.test(line))
@@ -61,7 +61,7 @@ function flagsOfUnit(start: string, lines: readonly string[], conversion: Conver
   }
   const [, ...words] = commandWords(valueIn(start, 'ExecStart'))
   return words.flatMap(word => {
-    // A word that is a variable becomes its words; one within a word becomes part of it (systemd.service(5)).
+    // A word that is a variable is split into words; one within a word is not (systemd.service(5)).
     const whole = /^\$(?:(\w+)|\{(\w+)\})$/.exec(word)
     if (whole?.[1] !== undefined) return commandWords(variables.get(whole[1]) ?? '')
     return [
@@ -70,7 +70,7 @@ function flagsOfUnit(start: string, lines: readonly string[], conversion: Conver
   })
 }
 
-/** Sets what the flags ask for. */
+/** Sets the keys for these flags. */
 export function fromNodeExporter(words: readonly string[], conversion: Conversion): void {
   const flags = new ExporterFlags()
   const given = goodFlags(words, flags, conversion)
@@ -111,7 +111,7 @@ export function fromNodeExporter(words: readonly string[], conversion: Conversio
   if (settings.webConfigFile !== '') webConfig(settings.webConfigFile, conversion)
 }
 
-/** Words of each flag that can be taken, by the flag's name. */
+/** Valid words of each flag, by flag name. */
 function goodFlags(
   argv: readonly string[],
   flags: ExporterFlags,
@@ -187,7 +187,7 @@ function collectorsOf(
     const { name: of, asOriginal = {} } = unit as Collector<Keys>
     const own = [...given.keys()].filter(flag => flag.startsWith(`collector.${of}.`))
     for (const [option, value] of Object.entries(on.get(of) ?? {})) {
-      // Where no flag asks for it, what svc reads by default is more, and harms nobody.
+      // Without such a flag, svc's default collects more, which does no harm.
       if (option in asOriginal && own.length === 0) continue
       const flag = own.find(each => spelled(each) === spelled(`collector.${of}.${option}`))
       const origin = flag === undefined ? 'as node_exporter does' : `--${flag}`
@@ -200,7 +200,7 @@ function spelled(name: string): string {
   return name.replaceAll(/[-_.]/g, '').toLowerCase()
 }
 
-/** Sets a key below the endpoint where its value is not the default; there need not be such a key. */
+/** Sets a key below the endpoint if its value is not the default; the key need not exist. */
 function setUnlessDefault(
   names: readonly string[],
   value: unknown,
@@ -217,7 +217,7 @@ function setUnlessDefault(
   )
 }
 
-/** TLS of the endpoint from the exporter's web configuration; svc has nothing else of it. */
+/** Converts the TLS part of the exporter's web configuration; svc supports nothing else of it. */
 function webConfig(file: string, conversion: Conversion): void {
   const flag = '--web.config.file'
   const keep = 'keep using "svc node-exporter" with this flag, or put a proxy in front of svc'

@@ -1,4 +1,4 @@
-// OpenTelemetry eBPF instrumentation (OBI), and Beyla before it: a YAML file, variables, or both.
+// OpenTelemetry eBPF instrumentation (OBI) and its predecessor Beyla: a YAML file, variables, or both.
 
 import { schema } from '../../../config/index.ts'
 import { readOtelEnvironment } from '../../../config/otel-environment.ts'
@@ -25,7 +25,7 @@ interface Unsupported {
   readonly needsNone: boolean
 }
 
-/** Every setting that there is, by path and by variable. */
+/** All settings, by path and by variable. */
 const known = new Map<string, ObiRow | Unsupported>()
 const pathOf = new Map<string, string>()
 for (const row of rows) {
@@ -36,13 +36,13 @@ for (const { why, needsNone = false, rows: written } of groups)
   for (const line of written.split('\n')) {
     const [path = '-', variable = '-'] = line.trim().split(' ')
     const name = variable.startsWith('OTEL_') ? variable : `OTEL_EBPF_${variable}`
-    // A setting without a path in the file has its variable for one.
+    // A setting without a path in the file is listed by its variable.
     const at = path === '-' ? name : path
     known.set(at, { why, needsNone })
     if (variable !== '-') pathOf.set(name, at)
   }
 
-/** Names of all settings that are known: paths in the file, and variables. */
+/** Names of all known settings: paths in the file, and variables. */
 export function knownSettings(): {
   readonly paths: ReadonlySet<string>
   readonly variables: ReadonlySet<string>
@@ -50,7 +50,7 @@ export function knownSettings(): {
   return { paths: new Set(known.keys()), variables: new Set(pathOf.keys()) }
 }
 
-/** Sets what the variables or the file ask for. Throws a `StartError` where a file has neither. */
+/** Sets the keys for these variables or this file. Throws a `StartError` if a file has neither. */
 export function fromObi(input: Input | { readonly variables: Variables }, conversion: Conversion): void {
   const given = new Map<string, Given>()
   if ('variables' in input) {
@@ -88,8 +88,8 @@ function takeFile(input: Input, given: Map<string, Given>, conversion: Conversio
 const isVariable = /^(OTEL|BEYLA)_[A-Z0-9_]+$/
 
 /**
- * Variables anywhere in a file: `NAME: value` and `- NAME=value` (Compose), `- {name, value}` (Kubernetes). `elsewhere` gets
- * those of which the file does not tell the value (`valueFrom`).
+ * Variables anywhere in a file: `NAME: value` and `- NAME=value` (Compose), `- {name, value}` (Kubernetes). `elsewhere`
+ * gets those whose value is not in the file (`valueFrom`).
  */
 function findVariables(value: Value, into: Map<string, string>, elsewhere: Set<string>): void {
   if (value.type === 'scalar') {
@@ -111,7 +111,7 @@ function findVariables(value: Value, into: Map<string, string>, elsewhere: Set<s
   }
 }
 
-/** Takes variables: those of OBI and Beyla by their rows, those of the exporter as svc itself reads them. */
+/** Reads variables: those of OBI and Beyla by their rows, those of the exporter as svc itself reads them. */
 function take(
   variables: Variables,
   refers: boolean,
@@ -121,7 +121,7 @@ function take(
   const exporter: Record<string, string> = {}
   for (const [written, text] of variables) {
     if (text === '') continue
-    // Beyla reads its own variables by the names of OBI, too.
+    // Beyla also reads its own variables under OBI's names.
     const name = written.replace(/^BEYLA_(OTEL_)?/, 'OTEL_EBPF_')
     const path = pathOf.get(name)
     if (path !== undefined)
@@ -176,7 +176,7 @@ function leafAt(path: string): Key<unknown> {
   return node
 }
 
-/** Walks down to what a row names. */
+/** Walks down to the path of a row. */
 function takeTree(
   value: Value,
   names: readonly string[],
@@ -210,7 +210,7 @@ function place(path: string, setting: Given, given: Map<string, Given>, conversi
   else if (isSet(setting.value)) conversion.leaveOut(setting.origin, row.why)
 }
 
-/** A switch that is off, or an empty list, asks for nothing. */
+/** A switch that is off, or an empty list, has no effect. */
 function isSet(value: Value): boolean {
   if (value.type === 'list') return value.items.length > 0
   return value.type === 'map' ? value.entries.length > 0 : !/^(|0|false|disabled)$/i.test(value.text)

@@ -1,4 +1,4 @@
-// `prometheus.yml`, and the scrape file of vmagent: what they scrape. Jobs go over as they are.
+// `prometheus.yml`, and the scrape file of vmagent. Jobs are copied as they are.
 
 import { dirname, resolve } from 'node:path'
 import { formatDuration } from '../../../foundation/lib/duration.ts'
@@ -22,7 +22,7 @@ import { plainOf } from './plain-value.ts'
 const root = 'collectors.prometheus'
 const rules = 'svc stores no data and evaluates no rules; keep them on the server that has the data'
 
-/** Sections that are no scraping, and what to do about each. */
+/** Sections unrelated to scraping, and what to do about each. */
 const sections: Readonly<Record<string, string>> = {
   alerting: rules,
   rule_files: rules,
@@ -36,17 +36,17 @@ const sections: Readonly<Record<string, string>> = {
   scrape_config_files: 'svc does not read other files with jobs; convert each one and merge the lists',
 }
 
-/** Of `global`: no job can say it, or none needs it. */
+/** Of `global`: not settable per job, or not needed. */
 const ofRules = new Set(['evaluation_interval', 'rule_query_offset', 'query_log_file'])
 
-/** Of `global`: what svc has for each job only. */
+/** Of `global`: settable only per job in svc. */
 const ofJobs = new Set(
   `label_limit label_name_length_limit label_value_length_limit target_limit keep_dropped_targets scrape_protocols
   scrape_failure_log_file metric_name_validation_scheme metric_name_escaping_scheme scrape_native_histograms
   convert_classic_histograms_to_nhcb always_scrape_classic_histograms extra_scrape_metrics`.split(/\s+/),
 )
 
-/** Of jobs of vmagent: how it works, not what it scrapes. */
+/** Of vmagent's jobs: how it works, not what it scrapes. */
 const ofVmagent: Readonly<Record<string, string>> = {
   stream_parse: 'svc always reads pages as sent',
   relabel_debug: 'svc shows labels before relabelling at /status/targets',
@@ -62,7 +62,7 @@ const booleans =
   /^(honor_|track_|enable_|follow_|own_|always_|convert_|scrape_(native|classic)|extra_|insecure_|proxy_from|match_first|node$|namespace$)/
 const secrets = /^(password|credentials|bearer_token|client_secret)$/
 
-/** Sets the jobs of a file and what holds for all of them. Throws a `StartError` where it is none. */
+/** Sets the jobs of a file and their shared settings. Throws a `StartError` if it has none. */
 export function fromPrometheus(input: Input, conversion: Conversion): void {
   const value = readYaml(input)
   if (value === undefined || (value.type === 'scalar' && value.value !== null))
@@ -85,7 +85,7 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
     }
   }
   const all = section('global')
-  // Files of jobs that vmagent and Prometheus include are lists, or have the one key.
+  // Job files included by vmagent and Prometheus are lists, or have this single key.
   const jobs = value.type === 'list' ? value : section('scrape_configs')
   const usual = globalsOf(all?.type === 'map' ? all : undefined, input, conversion)
   if (jobs === undefined || jobs.type !== 'list') {
@@ -107,15 +107,15 @@ export function fromPrometheus(input: Input, conversion: Conversion): void {
 
 interface Context {
   readonly input: Input
-  /** Where relative paths begin; undefined: unknown. */
+  /** Base of relative paths; undefined: unknown. */
   readonly base: string | undefined
   readonly found: { secret: boolean; relative: boolean }
 }
 
-/** Sets what svc has for all jobs, and answers what each job has to say itself. */
+/** Sets what svc has for all jobs, and returns what each job must set itself. */
 function globalsOf(all: Mapping | undefined, { name }: Input, conversion: Conversion): readonly Entry[] {
   const own: Entry[] = []
-  // As long as Prometheus has it where nothing is said.
+  // The default of Prometheus.
   if (!all?.entries.some(({ key, value }) => key === 'scrape_interval' && !isEmpty(value)))
     conversion.set(`${root}.scrape_interval`, '1m', 'the default of Prometheus')
   for (const entry of all?.entries ?? []) {
@@ -141,11 +141,11 @@ function globalsOf(all: Mapping | undefined, { name }: Input, conversion: Conver
   return own
 }
 
-/** Prometheus replaces `$NAME` and `${NAME}` in external labels, by nothing where there is no such variable. */
+/** Prometheus replaces `$NAME` and `${NAME}` in external labels; a missing variable is empty. */
 function withReferences(text: string): string {
   return text.replaceAll(/\$(?:\$(?!\{)|\$\{|\{(\w+)\}|(\w+))/g, (whole, braced?: string, bare?: string) => {
     const name = braced ?? bare
-    // Before a brace it takes two for svc, too.
+    // svc reads two dollars before a brace as one.
     if (name === undefined) return whole.endsWith('{') ? whole : '$'
     return /^[A-Za-z_]/.test(name) ? `\${${name}:-}` : whole
   })
@@ -171,7 +171,7 @@ function addJob(job: Value, usual: readonly Entry[], context: Context, conversio
   conversion.add(`${root}.scrape_configs`, written, origin)
 }
 
-/** A scalar so that it is the same text for svc, which reads YAML 1.2: `010` is text where text is asked for. */
+/** A scalar that svc, which reads YAML 1.2, reads as the same text: `010` stays text where text is expected. */
 function scalarOf({ value, text }: Scalar, path: readonly string[], { base, found: met }: Context): unknown {
   const names = path.filter(name => name !== '[]')
   const last = names.at(-1) ?? ''

@@ -1,4 +1,4 @@
-// What another program is set up with: files, their variables and the words of command lines in them.
+// Input from other programs: files, environment files, and command lines.
 
 import { isUtf8 } from 'node:buffer'
 import { resolve } from 'node:path'
@@ -9,14 +9,14 @@ import { fileSource, type Value } from '../../../foundation/schema/value.ts'
 import { parseYaml } from '../../../foundation/schema/yaml-place.ts'
 
 export interface Input {
-  /** As messages show it. */
+  /** As shown in messages. */
   readonly name: string
   /** Absolute path; undefined for standard input. */
   readonly path: string | undefined
   readonly text: string
 }
 
-/** Reads a file of at most 1 MiB, `-` for standard input. Throws a `StartError` where it is no text. */
+/** Reads a file of at most 1 MiB, `-` for standard input. Throws a `StartError` if it is not text. */
 export function readInput(file: string): Input {
   const isStandard = file === '-'
   const { bytes, fault } = readContent(isStandard ? '/dev/stdin' : resolve(file), true)
@@ -28,7 +28,7 @@ export function readInput(file: string): Input {
   return { name, path: isStandard ? undefined : resolve(file), text }
 }
 
-/** The YAML of a file, undefined for none. References are left as they stand. Throws a `StartError` with every fault. */
+/** The YAML of a file, undefined if empty. References are not expanded. Throws a `StartError` with every fault. */
 export function readYaml({ name, text }: Input): Value | undefined {
   const problems: Problem[] = []
   const value = parseYaml(fileSource(name, text), {}, reportInto(problems))
@@ -37,7 +37,7 @@ export function readYaml({ name, text }: Input): Value | undefined {
   return value
 }
 
-/** Lines without comments, those that end in a backslash joined with the next one. */
+/** Lines without comments; a trailing backslash joins the next line. */
 export function logicalLines(text: string): string[] {
   const lines: string[] = []
   let open: string[] = []
@@ -55,7 +55,7 @@ export function logicalLines(text: string): string[] {
 
 const assignment = /^(?:export\s+)?([A-Za-z_]\w*)=(.*)$/s
 
-/** Variables of a file of `NAME=value` lines (systemd.exec(5), docker(1)). Undefined: it has other lines, too. */
+/** Variables of a file of `NAME=value` lines (systemd.exec(5), docker(1)). Undefined if it has other lines. */
 export function readVariables(text: string): Map<string, string> | undefined {
   const variables = new Map<string, string>()
   for (const line of logicalLines(text)) {
@@ -66,7 +66,7 @@ export function readVariables(text: string): Map<string, string> | undefined {
   return variables
 }
 
-/** Without the quotes around it, within which a backslash takes its meaning from quotes and backslashes. */
+/** Without surrounding quotes, within which a backslash escapes quotes and backslashes. */
 function unquoted(text: string): string {
   const quote = text[0]
   if ((quote !== '"' && quote !== "'") || text.length < 2 || !text.endsWith(quote)) return text
@@ -74,7 +74,7 @@ function unquoted(text: string): string {
   return quote === '"' ? inner.replace(/\\(["\\$`])/g, '$1') : inner
 }
 
-/** Words of a command line: blanks part them, quotes and backslashes keep them together. */
+/** Splits a command line at blanks, respecting quotes and backslashes. */
 export function commandWords(line: string): string[] {
   const words: string[] = []
   let word: string | undefined

@@ -1,6 +1,6 @@
 import type { Value } from '../../../foundation/schema/value.ts'
 
-/** A setting as it was given. */
+/** A given setting. */
 export interface Given {
   /** The variable, or the path in the file. */
   readonly origin: string
@@ -9,7 +9,7 @@ export interface Given {
   readonly refers: boolean
 }
 
-/** By path in the YAML. Those that the exporter's own variables set are there by the key of svc. */
+/** By path in the YAML. Settings from the exporter's own variables are listed by svc's key. */
 export type AllGiven = ReadonlyMap<string, Given>
 
 /** The text of a scalar, '' for anything else. */
@@ -17,7 +17,7 @@ export function textOf(value: Value | undefined): string {
   return value?.type === 'scalar' ? value.text.trim() : ''
 }
 
-/** Items of a list, or of a text with commas between. */
+/** Items of a list, or of a comma-separated text. */
 export function textsOf(value: Value | undefined): string[] {
   const texts = value?.type === 'list' ? value.items.map(textOf) : textOf(value).split(',')
   return texts.map(text => text.trim()).filter(text => text !== '')

@@ -1,4 +1,4 @@
-// Which processes OBI observes, in the form that svc has for it.
+// Converts OBI's selection of processes.
 
 import type { Value } from '../../../foundation/schema/value.ts'
 import type { Conversion } from './conversion.ts'
@@ -6,7 +6,7 @@ import { type AllGiven, type Given, textOf } from './obi-given.ts'
 
 type Form = 'glob' | 'regex'
 
-/** Keys of a selector that svc has by the same name. */
+/** Keys of a selector with the same name in svc. */
 const same = new Set([
   'k8s_namespace',
   'k8s_pod_name',
@@ -16,10 +16,10 @@ const same = new Set([
   'k8s_container_name',
 ])
 
-/** Keys that select nothing: they say what becomes of what was selected. */
+/** Keys that do not select, but configure what was selected. */
 const ofTheService = new Set(['name', 'namespace', 'exports', 'sampler', 'routes', 'metrics'])
 
-/** More than these would come of braces; nobody writes so many. */
+/** Limit of brace expansion; real files stay far below it. */
 const mostEntries = 64
 
 /** Sets `discovery.instrument` and `discovery.exclude`. */
@@ -27,7 +27,7 @@ export function selectors(given: AllGiven, conversion: Conversion): void {
   bySettings(given, conversion)
   const instrument = given.get('discovery.instrument')
   const services = given.get('discovery.services')
-  // Where both are there, OBI reads the newer ones only.
+  // If both are set, OBI reads only the newer ones.
   if (instrument !== undefined) entries(instrument, 'instrument', 'glob', conversion)
   else if (services !== undefined) entries(services, 'instrument', 'regex', conversion)
   const chosen = instrument ?? services
@@ -47,7 +47,7 @@ export function selectors(given: AllGiven, conversion: Conversion): void {
     entries(oldExcluded, 'exclude', 'regex', conversion)
 }
 
-/** Port and executable outside of lists: one process has to have both. */
+/** Port and executable outside of lists: a process must match both. */
 function bySettings(given: AllGiven, conversion: Conversion): void {
   const ports = given.get('open_port')
   const glob = given.get('auto_target_exe')
@@ -85,7 +85,7 @@ function entries({ value, origin, refers }: Given, key: string, form: Form, conv
   }
 }
 
-/** Entries that together mean the same; none where that cannot be said: less would mean more processes. */
+/** Entries that together mean the same; none if that is impossible: fewer criteria would match more processes. */
 function entryOf(
   value: Value,
   at: string,
@@ -137,14 +137,14 @@ function entryOf(
   return made.filter(entry => Object.keys(entry).length > 0)
 }
 
-/** The same as texts with `*` for anything; undefined where there are none. */
+/** The same as globs with `*`; undefined if impossible. */
 function globsOf(text: string, form: Form): string[] | undefined {
   if (text === '') return undefined
   if (form === 'regex') return ofRegex(text)
   return /[?[\]\\]/.test(text) ? undefined : braces(text)?.map(each => each.replaceAll(/\*+/g, '*'))
 }
 
-/** Expands `{a,b}`; undefined where braces are nested or not closed. */
+/** Expands `{a,b}`; undefined if braces are nested or unclosed. */
 function braces(text: string): string[] | undefined {
   let made = ['']
   for (const part of text.split(/(\$?\{[^{}]*\})/)) {
@@ -157,7 +157,7 @@ function braces(text: string): string[] | undefined {
   return made
 }
 
-/** What an expression finds anywhere, if it is nothing but text, `.*` and anchors, or several with `|` between. */
+/** Globs for an unanchored expression of plain text, `.*` and anchors, or alternatives of them. */
 function ofRegex(text: string): string[] | undefined {
   const globs: string[] = []
   for (const each of text.split('|')) {

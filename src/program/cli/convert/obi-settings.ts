@@ -1,4 +1,4 @@
-// Settings of OBI that svc has keys for, by their path in its YAML and their variables.
+// Settings of OBI with keys in svc, by their path in its YAML and their variables.
 
 import { formatDuration, parseDuration } from '../../../foundation/lib/duration.ts'
 import { protocols } from '../../../signals/traces/protocols/index.ts'
@@ -13,7 +13,7 @@ export interface ObiRow {
 
 const network = 'agent.ebpf.network'
 
-/** What becomes of one setting; undefined: nothing, which was told. */
+/** Converts one setting; undefined: not converted, and reported. */
 type Write = (given: Given, conversion: Conversion) => void
 
 function to(key: string, take: (text: string) => unknown = text => text): Write {
@@ -34,7 +34,7 @@ const time = (text: string) => {
 }
 const lower = (text: string) => text.toLowerCase()
 
-/** Only what is on has to be said. */
+/** Only `true` needs a key. */
 const whenOn = (key: string): Write => {
   const write = to(key, truth)
   return (given, conversion) => {
@@ -107,7 +107,7 @@ const single: Readonly<Record<string, { readonly variables?: string; readonly wr
   'routes.max_path_segment_cardinality': { write: to(`${network}.routes.max_segment_cardinality`, number) },
 }
 
-/** Settings that mean something together only. */
+/** Settings that only have a meaning together. */
 const together: Readonly<Record<string, string>> = {
   open_port: 'OPEN_PORT',
   executable_path: 'EXECUTABLE_PATH',
@@ -144,7 +144,7 @@ function rowOf(path: string, variables: string): ObiRow {
   }
 }
 
-/** In this order: each reads what it knows of all that was given. */
+/** Applied in this order: each reads its own part of all settings. */
 export const converters: readonly ((given: AllGiven, conversion: Conversion) => void)[] = [
   singles,
   selectors,
@@ -195,11 +195,11 @@ function interfaces({ origin, value, refers }: Given, conversion: Conversion): v
       origin,
       `svc does not support expressions here (${patterns.join(', ')}); list the interfaces`,
     )
-  // Without those that the expressions meant, it would be fewer: all is nearer.
+  // Without the interfaces of the expressions the list would select fewer: all interfaces is closer.
   else if (plain.length > 0) conversion.set(`${network}.interfaces`, plain, origin, refers)
 }
 
-/** Where spans and metrics go. OBI guesses the protocol from the port, and takes HTTP otherwise. */
+/** Destinations of spans and metrics. OBI guesses the protocol from the port, and defaults to HTTP. */
 function exporters(given: AllGiven, conversion: Conversion): void {
   const common = given.get('otlp.endpoint')
   if (common !== undefined && !given.has('otlp.protocol'))
@@ -230,7 +230,7 @@ function exporters(given: AllGiven, conversion: Conversion): void {
         `${origin}: the value of the variable is unknown; port 4317 needs ${key}.protocol: grpc, and over HTTP the URL ends in /v1/${signal}`,
       )
     const isBare = /^https?:\/\/[^/]+\/?$/.test(address) && protocol !== 'grpc'
-    // The URL of one signal is used as it is written.
+    // The URL of one signal is used as it is.
     conversion.set(
       `${key}.endpoint`,
       isBare ? `${address.replace(/\/$/, '')}/v1/${signal}` : address,
@@ -266,12 +266,12 @@ function sampler(given: AllGiven, conversion: Conversion): void {
   if (ratio === 1) return
   const { origin } = arg ?? name
   conversion.set(`${network}.sampling.ratio`, ratio, origin)
-  // The sampler asks neither for errors nor for time.
+  // The sampler of OBI considers neither errors nor duration.
   for (const key of ['always_errors', 'always_slow'])
     conversion.set(`${network}.sampling.${key}`, false, name.origin)
 }
 
-/** Metrics that svc has switches for. It has all of them on. */
+/** Metrics with a switch in svc, where all are on by default. */
 function features(given: AllGiven, conversion: Conversion): void {
   const setting = given.get('otel_metrics_export.features')
   const old = given.get('network.enable')
@@ -297,7 +297,7 @@ function features(given: AllGiven, conversion: Conversion): void {
     )
 }
 
-/** What OBI calls protocols, and the switch of svc. */
+/** OBI's names of protocols that differ from svc's. */
 const switchOf: Readonly<Record<string, string>> = { mongo: 'mongodb' }
 
 function instrumentations(given: AllGiven, conversion: Conversion): void {

@@ -1,10 +1,10 @@
-// Settings of OBI that svc has no key for (devdocs/config/CONFIG.md of opentelemetry-ebpf-instrumentation, 0.8): each row
-// names one by its path in the YAML, and by its variable without OTEL_EBPF_. A `-` has none of the two.
+// Settings of OBI without a key in svc (devdocs/config/CONFIG.md of opentelemetry-ebpf-instrumentation, 0.8): each row
+// has a path in the YAML, and a variable without OTEL_EBPF_; `-` if there is none.
 
 interface Group {
-  /** Why there is none, and what to do. */
+  /** Why there is no key, and what to do. */
   readonly why: string
-  /** There is nothing to do: svc does it anyway, or has no use for it. */
+  /** Nothing to do: svc does it anyway, or does not need it. */
   readonly needsNone?: true
   readonly rows: string
 }

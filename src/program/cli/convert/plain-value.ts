@@ -1,9 +1,9 @@
 import type { Scalar, Value } from '../../../foundation/schema/value.ts'
 
-/** How a scalar becomes a plain value; `path` has the names that lead to it, `[]` for a list. */
+/** Converts a scalar to a plain value; `path` has the names that lead to it, `[]` for a list. */
 export type ScalarForm = (scalar: Scalar, path: readonly string[]) => unknown
 
-/** What was written, as plain lists, maps and scalars. */
+/** The input as plain lists, maps and scalars. */
 export function plainOf(
   value: Value,
   form: ScalarForm = ({ value }) => value,

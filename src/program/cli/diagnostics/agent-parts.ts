@@ -4,7 +4,7 @@ import type { Part } from './part.ts'
 const Ki = 1024
 const Mi = 1024 * Ki
 
-/** For one answer; a heap profile stops the agent for a moment. */
+/** Time limit for one answer; a heap profile stops the agent for a moment. */
 const timeoutMs = 8000
 
 type Page = Omit<Part, 'source' | 'collect'> & { readonly path: string; readonly also?: number }
@@ -54,7 +54,7 @@ function pages(metricsPath: string): readonly Page[] {
   ]
 }
 
-/** What the running agent tells; without one, every page says so. */
+/** Data of the running agent; without one, every page has the reason instead. */
 export function agentParts(client: AgentClient | undefined, metricsPath: string): Part[] {
   return pages(metricsPath).map(({ path, also, ...page }) => ({
     ...page,
@@ -68,13 +68,13 @@ export function agentParts(client: AgentClient | undefined, metricsPath: string)
   }))
 }
 
-/** What an error answer says, in one line. */
+/** The message of an error answer, in one line. */
 function refusalOf({ status, body }: AgentAnswer): string {
   try {
     const { message } = JSON.parse(body.toString()) as { message?: unknown }
     if (typeof message === 'string') return `HTTP ${status}: ${message.slice(0, 500)}`
   } catch {
-    // Not an error object: whatever answers, its status is what there is to say.
+    // Not an error object, so not from an agent: report the status.
   }
   return `HTTP ${status}`
 }

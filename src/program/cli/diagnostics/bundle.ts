@@ -7,12 +7,12 @@ import type { Attempt } from '../../client/agent-client.ts'
 import type { Collected, Part } from './part.ts'
 import type { Scrub } from './scrub.ts'
 
-/** Bytes of a bundle at most, before compression: what all parts may have together. */
+/** Maximum size of a bundle before compression: all parts together. */
 export const mostBundleBytes = 10_000_000
 
 const Ki = 1024
 
-/** Bytes that are collected beyond a part's bound, so that a secret on the edge is seen whole before the cut. */
+/** Bytes to collect beyond a part's limit, so that a secret at the edge is recognized before cutting. */
 const edge = 64 * Ki
 
 interface FileEntry {
@@ -20,27 +20,27 @@ interface FileEntry {
   readonly description: string
   readonly source: string
   readonly bytes: number
-  /** There was more. */
+  /** The content was cut. */
   readonly truncated: boolean
-  /** How often `[REDACTED]` stands in it. */
+  /** Number of `[REDACTED]` in it. */
   readonly redacted: number
 }
 
-/** `manifest.json`: what is in the bundle, what is not, and why. */
+/** `manifest.json`: what is in the bundle, what is missing, and why. */
 export interface Manifest {
   readonly format: 1
   /** ISO 8601, UTC. */
   readonly created: string
   readonly host: string
-  /** Of the command that made the bundle. */
+  /** Build of the command that made the bundle. */
   readonly svc: Build
   readonly node: string
   readonly platform: string
   readonly agent: {
     readonly answered: boolean
-    /** Where it answered, '' where none did. */
+    /** Address of the agent, '' if none answered. */
     readonly address: string
-    /** Ways that led to none. */
+    /** Addresses that failed. */
     readonly attempts: readonly Attempt[]
   }
   readonly files: readonly FileEntry[]
@@ -58,7 +58,7 @@ export interface Bundle {
   readonly archive: Buffer
 }
 
-/** Collects all parts, whose order is that of the archive. A part that fails is named in the manifest. */
+/** Collects all parts, in the order of the archive. Failed ones are listed in the manifest. */
 export async function makeBundle(
   parts: readonly Part[],
   agent: Manifest['agent'],
@@ -95,7 +95,7 @@ export async function makeBundle(
     ),
     { attrs: { mode: '600', uid: 0, gid: 0, mtime: now.getTime() } },
   )
-  // Two blocks of zeros end an archive (POSIX, pax); the library leaves them to chance.
+  // Two blocks of zeros end an archive (POSIX, pax); the library does not guarantee them.
   return { manifest, archive: gzipSync(Buffer.concat([tar, Buffer.alloc(2 * 512)])) }
 }
 
@@ -116,7 +116,10 @@ async function take(part: Part, scrub: Scrub): Promise<Taken | { readonly why: s
   }
 }
 
-/** What is packed cannot be cut and is not changed: it is whole and free of known secrets, or it is left out. */
+/**
+ * Compressed content cannot be cut or redacted: it is included if complete and free of known secrets, otherwise left
+ * out.
+ */
 function takePacked({ body, cut }: Collected, most: number, scrub: Scrub): Taken | { readonly why: string } {
   const data = Buffer.from(body as Buffer)
   if (cut || data.length > most) return { why: `it is larger than ${most} bytes` }

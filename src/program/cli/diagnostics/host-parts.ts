@@ -8,7 +8,7 @@ import type { Part } from './part.ts'
 
 const Ki = 1024
 
-/** Processes of svc that are described. More than one on a host is a mistake, which two show. */
+/** Processes of svc to describe. More than one on a host is a mistake; two suffice to show it. */
 const mostProcesses = 4
 
 const sysctls = [
@@ -39,7 +39,7 @@ const sysctls = [
 
 const filesystems = new Set(['bpf', 'cgroup', 'cgroup2', 'debugfs', 'proc', 'securityfs', 'sysfs', 'tracefs'])
 
-/** The kernel, the host, and each process of svc. `port` is where the agent listens, which tells which process it is. */
+/** The kernel, the host, and each process of svc. `port`: where the agent listens, to identify its process. */
 export function hostParts(port: number | undefined): Part[] {
   return [
     {
@@ -78,7 +78,7 @@ function processParts(port: number | undefined): Part[] {
   return pids.length > 0 ? pids.map(part) : [part('svc')]
 }
 
-/** The process that listens, if it is svc; else all that bear the agent's name. */
+/** The listening process, if it is svc; otherwise all with the agent's name. */
 function agentPids(port: number | undefined): string[] {
   const holder = port === undefined ? undefined : portHolder(port)
   if (holder?.name === 'svc') return [String(holder.pid)]
@@ -144,12 +144,12 @@ function processText(pid: string): string {
   ])
 }
 
-/** Of the text of /proc/PID/environ, or of why it cannot be read. */
+/** Variable names in the text of /proc/PID/environ, or why it cannot be read. */
 function namesOf(environ: string): string {
   return environ.startsWith('(') ? environ : ownNames(environ.split('\0'))
 }
 
-/** Names, never values, of the variables that concern svc. */
+/** Names, never values, of the variables of svc. */
 function ownNames(variables: readonly string[]): string {
   const names = variables.map(variable => variable.split('=', 1)[0]!)
   const own = names.filter(name =>
@@ -158,9 +158,9 @@ function ownNames(variables: readonly string[]): string {
   return own.sort().join('\n') || '(none of svc or OpenTelemetry)'
 }
 
-const telling = /key|pass|secret|token|cred|auth|luks|seed/i
+const secretName = /key|pass|secret|token|cred|auth|luks|seed/i
 
-/** The words of a command line, with what follows a telling name left out: `name=value` or `--name value`. */
+/** The words of a command line, without the values of names that suggest a secret: `name=value` or `--name value`. */
 function maskedWords(text: string): string {
   let follows = false
   return text
@@ -168,11 +168,11 @@ function maskedWords(text: string): string {
     .split(/\s+/)
     .map(word => {
       const [name, value] = word.split('=', 2) as [string, string | undefined]
-      const told = telling.test(name)
+      const isSecret = secretName.test(name)
       const hidden = follows && !word.startsWith('-')
-      follows = told && value === undefined && word.startsWith('-')
+      follows = isSecret && value === undefined && word.startsWith('-')
       if (hidden) return '[REDACTED]'
-      return told && value ? `${name}=[REDACTED]` : word
+      return isSecret && value ? `${name}=[REDACTED]` : word
     })
     .join(' ')
 }

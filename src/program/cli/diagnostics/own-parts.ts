@@ -5,9 +5,9 @@ import type { Part } from './part.ts'
 
 const Ki = 1024
 
-/** What svc finds out by itself: the configuration as it would be loaded now, and what doctor says. */
+/** Parts made by the command itself: the configuration as it would be loaded now, and the results of doctor. */
 export function ownParts(loaded: LoadedConfig): Part[] {
-  // Both parts are one examination, which takes seconds.
+  // Both parts share one examination, which takes seconds.
   let examined: ReturnType<typeof examine> | undefined
   const diagnosis = () => {
     examined ??= examine(loaded)

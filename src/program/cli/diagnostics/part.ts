@@ -1,7 +1,7 @@
-/** What a part collected. */
+/** The collected content of a part. */
 export interface Collected {
   readonly body: Buffer | string
-  /** There was more than could be taken. */
+  /** More content existed. */
   readonly cut: boolean
 }
 
@@ -9,13 +9,13 @@ export interface Collected {
 export interface Part {
   /** Its path in the bundle. */
   readonly name: string
-  /** What it is; one sentence without its full stop. */
+  /** Description: one sentence without its full stop. */
   readonly what: string
-  /** Where it is from: a URL's path, a file, a command. */
+  /** Origin: a URL's path, a file, a command. */
   readonly source: string
   readonly form: 'json' | 'lines' | 'text' | 'gzip'
-  /** Bytes that it may have in the bundle. */
+  /** Size limit in the bundle. */
   readonly mostBytes: number
-  /** Collects a little more than `mostBytes` where there is as much. Rejects with an `Error` that says why there is nothing. */
+  /** Collects slightly more than `mostBytes`, if available. Rejects with an `Error` if there is nothing. */
   collect(mostBytes: number): Promise<Collected>
 }

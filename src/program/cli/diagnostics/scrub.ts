@@ -1,24 +1,24 @@
-// The last pass over whatever leaves this host: known secrets, and what looks like one.
+// Redacts everything that leaves this host: known secrets, and text that looks like one.
 
 const mark = '[REDACTED]'
 
-/** Shorter secrets are left: their letters stand everywhere, and guessing them takes no bundle. */
+/** Shorter secrets are not replaced: their letters occur everywhere, and they are easy to guess anyway. */
 const shortest = 4
 
-/** Replaces secrets by `[REDACTED]`. Every call takes time linear in the text. */
+/** Replaces secrets by `[REDACTED]`. Every call takes linear time. */
 export interface Scrub {
   text(text: string): string
-  /** JSON stays JSON; what is none is treated as text. */
+  /** Keeps JSON valid; other input is treated as text. */
   json(text: string): string
   /** JSON, one value on each line. */
   lines(text: string): string
-  /** Whether bytes that are no text hold a known secret. */
+  /** Whether binary content contains a known secret. */
   finds(bytes: Buffer): boolean
   /** Length of the longest known secret, in UTF-16 units. */
   readonly longest: number
 }
 
-/** `secrets` are the known ones; they are also found as JSON, base64 and URLs write them. */
+/** `secrets` are the known ones; their JSON, base64 and URL encodings are found too. */
 export function scrubFor(secrets: Iterable<string>): Scrub {
   const known = writtenForms(secrets)
   const text = (whole: string): string => {
@@ -40,13 +40,13 @@ export function scrubFor(secrets: Iterable<string>): Scrub {
     try {
       return JSON.stringify(deep(JSON.parse(whole)), null, indent)
     } catch {
-      return undefined // cut off, or no JSON
+      return undefined // cut off, or not JSON
     }
   }
   const lines = (whole: string): string => {
     const parts: string[] = []
     let other: string[] = []
-    // What is no JSON is seen together, for a key has many lines.
+    // Consecutive other lines are redacted together, because a key has many lines.
     const endOther = () => {
       if (other.length > 0) parts.push(text(other.join('\n')))
       other = []
@@ -71,13 +71,13 @@ export function scrubFor(secrets: Iterable<string>): Scrub {
   }
 }
 
-/** Each secret in the ways in which it may be written, the longest first, for one may be part of another. */
+/** Each secret in all its encodings, longest first, because one may be part of another. */
 function writtenForms(secrets: Iterable<string>): string[] {
   const plain = new Set<string>()
   for (const secret of secrets) {
     plain.add(secret)
     for (const line of secret.split(/\r?\n/)) plain.add(line.trim())
-    // Of a header the credentials without their scheme.
+    // Of a header, the credentials without their scheme.
     const credentials = /^\s*[\w-]{1,32}\s+(\S+)\s*$/.exec(secret)?.[1]
     if (credentials === undefined) continue
     plain.add(credentials)
@@ -104,30 +104,30 @@ function writtenForms(secrets: Iterable<string>): string[] {
 const words =
   'pass(?:word|wd|phrase)|secret(?:[_-]?access)?(?:[_-]?key)?|token|api[_-]?key|access[_-]?key|private[_-]?key|credential|client[_-]?secret'
 
-/** Names in JSON whose text is hidden whatever it is. */
+/** JSON names whose values are always hidden. */
 const secretName = new RegExp(`(?:^|[^a-z])(?:${words}|authorization|cookie|salt)s?$`, 'i')
 
-/** Also where the words of a name begin with capitals: `accessToken`. */
+/** Also matches camel case: `accessToken`. */
 function hides(name: string): boolean {
   return secretName.test(name.replace(/([a-z\d])([A-Z])/g, '$1_$2'))
 }
 
 const name = String.raw`(?:${words})s?\\?["']?\s{0,8}`
-/** What stays: a reference such as `${file:/path}` is no secret, and helps. */
+/** Not replaced: a reference such as `${file:/path}` is no secret, and is useful. */
 const kept = String.raw`(?!\$\{|\[REDACTED\])`
 
 /**
- * What looks like a secret, whoever it belongs to. Each takes linear time: what may repeat is bounded, or begins where
- * nothing that matches it stands before.
+ * Text that looks like a secret. All patterns take linear time: repetitions are bounded, or can only start where no
+ * match precedes.
  */
 const shapes: readonly [RegExp, string][] = [
-  // Also one that is cut off.
+  // Including one that is cut off.
   [/-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z0-9 ]{0,40}PRIVATE KEY-----|$)/g, mark],
   [
     /\b((?:proxy-authorization|authorization|cookie)\\?["']?\s{0,8}[:=]\s{0,8}\\?["']?)(?!\[REDACTED\])[^"'\\\r\n]+/gi,
     `$1${mark}`,
   ],
-  // The words "bearer token" are none.
+  // Does not match the words "bearer token".
   [/\b(Bearer\s{1,8})(?!tokens?\b)[\w.~+/-]{4,}=*/gi, `$1${mark}`],
   [/(?<![\w-])eyJ[\w-]{4,}\.[\w-]{4,}(?:\.[\w-]*)?/g, mark],
   [/([a-z][a-z0-9+.-]{0,30}:\/\/)(?!\[REDACTED\])[^\s/?#"'<>\\]{1,512}@/gi, `$1${mark}@`],
@@ -140,7 +140,7 @@ const shapes: readonly [RegExp, string][] = [
     ),
     `$1${mark}`,
   ],
-  // `name: value`, where no further word makes it a sentence.
+  // `name: value`, unless more words make it a sentence.
   [
     new RegExp(
       String.raw`(${name}:\s{1,8})${kept}[^\s"',;&{}()[\]\\]{1,1024}(?=[ \t]{0,8}(?:$|[\r\n"',;&{}()[\]\\]))`,

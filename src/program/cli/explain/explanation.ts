@@ -22,7 +22,9 @@ const verdicts = {
   not_observed: 'not observed',
 } as const
 
-/** An explanation for people. Each subject has its title, its verdict, and a line for each topic with the hint below it. */
+/**
+ * An explanation as text. Each subject has its title, its verdict, and a line for each topic with the hint below it.
+ */
 export function explanation({ target, subjects, hint }: ExplainDocument, style: Style): string {
   const { unicode } = style
   const lines = subjects.flatMap((subject, i) => [...(i === 0 ? [] : ['']), ...subjectLines(subject, style)])
@@ -51,7 +53,7 @@ function topicLines(
   const { unicode, columns, pen } = style
   const indent = ' '.repeat(topics + 4)
   const room = Math.max(30, columns - indent.length)
-  // A state that is not seen by its colour alone.
+  // The state must not depend on colour alone.
   const sign = state === 'missing' ? 'missing: ' : state === 'limited' ? 'limited: ' : ''
   const [first = '', ...rest] = wrapped(sign + terminalText(text, unicode), room)
   return [

@@ -8,10 +8,13 @@ import { documentOf, runningAgent } from '../running-agent.ts'
 import { output, written } from '../terminal.ts'
 import { explanation } from './explanation.ts'
 
-/** All processes of the host may have to be looked at. */
+/** All processes of the host may have to be read. */
 const patienceMs = 60_000
 
-/** Asks the agent about a target and prints what it says. Exit code 1: something is not observed, or there is no such thing. */
+/**
+ * Queries the agent about a target and prints the answer. Exit code 1: something is not observed, or the target does
+ * not exist.
+ */
 export async function explainTarget(args: Arguments, target: string): Promise<ExitCode> {
   const what = `explain ${terminalText(target, true)}`
   const client = await runningAgent(args, what)

@@ -5,7 +5,7 @@ import type { ApiRequest } from '../../../view/api/operation.ts'
 import { BasicAuth } from './basic-auth.ts'
 import type { WebConfig, WebSettings } from './web-config.ts'
 
-/** What a web configuration asks of requests, in its order: a rate that is kept, then a user. Asks the file each time. */
+/** Checks of requests by a web configuration, in its order: rate limit, then user. Reads the file for each request. */
 export function admission(
   config: WebConfig,
   rate: WebSettings['rate'],
@@ -29,7 +29,7 @@ export function admission(
   }
 }
 
-/** Allows one more for each interval that has gone by, and at most `burst` at once. */
+/** Allows one more for each interval passed, and at most `burst` at once. */
 function bucket(intervalMs: number, burst: number): () => boolean {
   let tokens = burst
   let last = performance.now()

@@ -5,10 +5,10 @@ import { createHash } from 'node:crypto'
 /** Hashes of passwords by user. */
 export type Users = ReadonlyMap<string, string>
 
-/** Results that are remembered: a hash takes some 80 ms of CPU, and a scraper comes again. */
+/** Cached results: a hash takes some 80 ms of CPU, and a scraper returns. */
 const mostKnown = 100
 
-/** The hash of random bytes: what a user that there is not is compared with, so that time does not tell them apart. */
+/** The hash of random bytes, compared for unknown users so that the duration does not reveal them. */
 const nobodys = '$2b$10$/.VjrfeTJ4U..chTyCyQm.JVXTd060ciNBWekBIPm63T2VXFxEmh.'
 
 /** Whether a text is a bcrypt hash. */
@@ -16,7 +16,7 @@ export function isBcrypt(text: string): boolean {
   return /^\$2[aby]\$(0[4-9]|[12]\d|3[01])\$[./A-Za-z0-9]{53}$/.test(text)
 }
 
-/** Tells whether an Authorization header names a user and their password. One hash is computed at a time. */
+/** Checks user and password in an Authorization header. Computes one hash at a time. */
 export class BasicAuth {
   readonly #known = new Map<string, boolean>()
   #last: Promise<unknown> = Promise.resolve()

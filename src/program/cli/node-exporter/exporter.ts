@@ -1,4 +1,4 @@
-// The command line of the replaced exporter, from its words to the exit code.
+// The command line of the replaced exporter, from arguments to exit code.
 
 import { build } from '../../../foundation/lib/build.ts'
 import { errorText, type Logger } from '../../../foundation/lib/logger.ts'
@@ -9,7 +9,7 @@ import { ExporterFlags, type ExporterSettings } from './flags.ts'
 import { manualText, usageText, versionText } from './help.ts'
 import { exporterLog } from './log.ts'
 
-/** Resolves when what was asked for is printed; else the process ends here, by a signal. */
+/** Resolves after printing help and the like; as a server, the process ends here by a signal. */
 export async function runExporter(argv: readonly string[]): Promise<ExitCode> {
   const flags = new ExporterFlags()
   let settings: ExporterSettings
@@ -27,7 +27,7 @@ export async function runExporter(argv: readonly string[]): Promise<ExitCode> {
     say(`svc node-exporter: error: ${error.message}, try --help\n`)
     return ExitCode.general
   }
-  // A collector that hangs in the kernel must not keep the process.
+  // A collector that hangs in the kernel must not keep the process alive.
   process.exit(await serve(settings, exporterLog(settings.logLevel, settings.logFormat)))
 }
 
@@ -38,7 +38,7 @@ async function serve(settings: ExporterSettings, log: Logger): Promise<ExitCode>
   const signal = new Promise<string>(resolve => {
     for (const name of ['SIGTERM', 'SIGINT']) process.once(name, resolve)
   })
-  // Files are read again when they change; and Node would open its debugger on the second.
+  // Files are reloaded automatically; and Node would open its debugger on the second.
   for (const name of ['SIGHUP', 'SIGUSR1']) process.on(name, () => log.debug('ignored', { signal: name }))
   try {
     const { startExporter } = await import('./serve.ts')
@@ -53,7 +53,7 @@ async function serve(settings: ExporterSettings, log: Logger): Promise<ExitCode>
   }
 }
 
-/** An error that nobody caught leaves a state that nobody knows: the supervisor starts anew. */
+/** An uncaught error leaves an undefined state: the supervisor restarts it. */
 function endOnBugs(log: Logger): void {
   const end = (error: unknown) => {
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error)

@@ -1,16 +1,16 @@
-// A command line as the replaced exporter reads it (the rules of its library, kingpin 2): `--flag=value`, `--flag value`,
-// `--switch`, `--no-switch`, `@file` for a file of words, and nothing that is no flag.
+// A command line parsed like the replaced exporter's (the rules of its library, kingpin 2): `--flag=value`, `--flag
+// value`, `--switch`, `--no-switch`, `@file` for a file of words, and no positional words.
 
 import { readFileSync } from 'node:fs'
 import { fileCause } from '../../../foundation/lib/file-content.ts'
 
 export interface FlagForm {
   readonly name: string
-  /** `switch` takes no value and may begin with `no-`; `values` may stand several times. */
+  /** `switch` takes no value and accepts the prefix `no-`; `values` may be repeated. */
   readonly takes: 'switch' | 'value' | 'values'
 }
 
-/** What is wrong with a command line, in the words of the exporter where it has some. */
+/** A mistake in a command line, with the exporter's own message if it has one. */
 export class UsageError extends Error {
   override readonly name = 'UsageError'
 }
@@ -56,7 +56,7 @@ function* expanded(argv: readonly string[]): Generator<string> {
   }
 }
 
-/** A word a line; comments begin with `#`. */
+/** One word per line; comments begin with `#`. */
 function linesOf(path: string): string[] {
   try {
     return readFileSync(path, 'utf8')

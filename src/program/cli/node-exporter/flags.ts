@@ -13,11 +13,11 @@ export interface ExporterFlag extends FlagForm {
   readonly summary: string
   /** Default of a flag with a value; '' for none. */
   readonly fallback: string
-  /** Another name of this flag: not shown in the help. */
+  /** Alias of this flag, hidden in the help. */
   readonly meant?: string
 }
 
-/** What the flags ask for. */
+/** The settings of the flags. */
 export interface ExporterSettings {
   readonly chosen: readonly Chosen[]
   readonly path: {
@@ -28,12 +28,12 @@ export interface ExporterSettings {
   }
   /** Addresses. */
   readonly listen: readonly string[]
-  /** Listens on what systemd hands over instead. */
+  /** Listens on the sockets of systemd instead. */
   readonly systemdSocket: boolean
   readonly webConfigFile: string
   readonly metricsPath: string
   readonly maxRequests: number
-  /** Tells of this process. */
+  /** Includes metrics about this process. */
   readonly exporterMetrics: boolean
   readonly logLevel: 'debug' | 'info' | 'warn' | 'error'
   readonly logFormat: 'logfmt' | 'json'
@@ -64,7 +64,7 @@ const own: readonly ExporterFlag[] = [
   { ...toggle('help-man', ''), meant: 'help-man' },
 ]
 
-/** Names that flags once had. */
+/** Former names of flags. */
 const renamed: Readonly<Record<string, string>> = {
   'collector.diskstats.ignored-devices': 'collector.diskstats.device-exclude',
   'collector.filesystem.ignored-mount-points': 'collector.filesystem.mount-points-exclude',
@@ -85,7 +85,7 @@ type Unit = Collector<Keys>
 
 /** The flags of an exporter with these collectors. */
 export class ExporterFlags {
-  /** By name, those of collectors first, in the order of the help. */
+  /** By name, collectors first, in the order of the help. */
   readonly all: ReadonlyMap<string, ExporterFlag>
   readonly #units: readonly Unit[]
 
@@ -103,7 +103,7 @@ export class ExporterFlags {
     this.all = all
   }
 
-  /** Reads the words behind the command. Throws a `UsageError`. */
+  /** Parses the words after the command. Throws a `UsageError`. */
   parse(argv: readonly string[]): GivenFlags {
     const values = new Map<string, readonly string[]>()
     for (const [name, given] of parseFlagWords(argv, this.all)) {
@@ -121,7 +121,7 @@ export class ExporterFlags {
 export interface GivenFlags {
   /** Whether a switch is on. */
   has(name: string): boolean
-  /** Throws a `UsageError` where values are not what their flags take. */
+  /** Throws a `UsageError` for invalid values. */
   settings(): ExporterSettings
 }
 
@@ -170,10 +170,10 @@ function wholeNumber(name: string, text: string): number {
   return Number(text)
 }
 
-/** An option of a collector, as the command has it. */
+/** An option of a collector, as declared by the command. */
 interface Option {
   readonly name: string
-  /** Undefined: it is always what its default is. */
+  /** Undefined: always the default. */
   readonly flag: string | undefined
   readonly leaf: Key<unknown>
 }
@@ -202,7 +202,7 @@ function optionFlag(
     : value(name, String(shown), description)
 }
 
-/** The options of a collector, those that no flag sets with their defaults. */
+/** The options of a collector; those without a flag have their defaults. */
 function readOptions(
   unit: Unit,
   values: ReadonlyMap<string, readonly string[]>,
@@ -221,7 +221,7 @@ function readOptions(
   return Object.fromEntries(read) as Readonly<Record<string, unknown>>
 }
 
-/** A flag's value is one item, commas and all: patterns have some of their own. */
+/** A flag's value is a single item, including commas: patterns contain them. */
 function asWritten(name: string, given: readonly string[], leaf: Key<unknown>): Value {
   const items = given.map(text => looseScalar(`--${name}`, text))
   return Array.isArray(leaf.default) ? { type: 'list', items, place: items[0]!.place } : items[0]!

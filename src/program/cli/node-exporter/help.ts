@@ -2,7 +2,7 @@ import { build } from '../../../foundation/lib/build.ts'
 import { wrapped } from '../../../foundation/lib/terminal-text.ts'
 import type { ExporterFlag } from './flags.ts'
 
-/** What `--version` prints, in the shape that scripts know from the replaced exporter. */
+/** The output of `--version`, in the format of the replaced exporter, which scripts parse. */
 export function versionText(): string {
   const { version, commit, built } = build()
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
@@ -16,7 +16,7 @@ export function versionText(): string {
   ].join('\n')
 }
 
-/** All flags, for people. */
+/** All flags, as help text. */
 export function usageText(flags: Iterable<ExporterFlag>): string {
   const lines = ['usage: svc node-exporter [<flags>]', '', 'Flags:']
   for (const flag of flags) {

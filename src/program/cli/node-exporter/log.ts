@@ -1,7 +1,7 @@
 import { createLogger, type Level, type Logger } from '../../../foundation/lib/logger.ts'
 import { say } from '../terminal.ts'
 
-/** A logger that writes as the replaced exporter does, to whatever reads its log: logfmt or JSON with its key names. */
+/** A logger in the format of the replaced exporter: logfmt or JSON with its key names. */
 export function exporterLog(level: Level, format: 'logfmt' | 'json'): Logger {
   const form = format === 'json' ? JSON.stringify : logfmt
   return createLogger({

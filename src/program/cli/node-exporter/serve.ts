@@ -1,4 +1,4 @@
-// The replaced exporter's work: collectors, page and server, from flags to the signal that ends it.
+// The replaced exporter at work: collectors, page and server, until a signal ends it.
 
 import type { AddressInfo } from 'node:net'
 import { build } from '../../../foundation/lib/build.ts'
@@ -12,15 +12,15 @@ import { SystemMetrics } from '../../agent/system-metrics.ts'
 import type { ExporterSettings } from './flags.ts'
 import type { WebConfig } from './web-config.ts'
 
-/** Time for collectors that wait, where the scraper does not say how long it waits itself. */
+/** Time limit for collectors if the scraper does not send its own. */
 const timeoutMs = 10_000
 
-/** A server at work. */
+/** A running server. */
 export interface Exporter {
   close(): Promise<void>
 }
 
-/** Starts the collectors and serves them. Rejects with a `StartError` where it cannot. */
+/** Starts the collectors and serves them. Rejects with a `StartError` on failure. */
 export async function startExporter(settings: ExporterSettings, log: Logger): Promise<Exporter> {
   const { version, commit } = build()
   const secured = settings.webConfigFile === '' ? undefined : await import('./secured.ts')
@@ -94,11 +94,11 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
   return { close }
 }
 
-/** Each new connection is served by what the files of TLS hold then; none while they cannot serve. */
+/** Each new connection uses the current TLS files; while they are invalid, none is served. */
 function followCertificates(listener: Listener, config: WebConfig, log: Logger): void {
   const limited = limitRepeats(log, 60_000)
   let current = config.current().tls
-  // Before the runtime takes the connection over with the certificate that it has.
+  // Before the runtime uses its current certificate for the connection.
   listener.server.prependListener('connection', socket => {
     try {
       const { tls } = config.current()
@@ -112,7 +112,7 @@ function followCertificates(listener: Listener, config: WebConfig, log: Logger):
   })
 }
 
-/** Descriptors of the sockets that systemd has opened for this process (sd_listen_fds(3)). */
+/** Descriptors of the sockets passed by systemd (sd_listen_fds(3)). */
 function handedOver(env: NodeJS.ProcessEnv = process.env): number[] {
   const count = Number(env.LISTEN_FDS ?? 0)
   if (Number(env.LISTEN_PID) !== process.pid || !(count > 0))

@@ -1,4 +1,4 @@
-// The file of `--web.config.file`: TLS, users, headers and a rate limit, as the exporters of its family read it
+// The file of `--web.config.file`: TLS, users, headers and a rate limit, with the semantics of the Prometheus exporters
 // (exporter-toolkit, docs/web-configuration.md).
 
 import { statSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { parseYaml } from '../../../foundation/schema/yaml-place.ts'
 import type { ClientCertificates, TlsMaterial } from '../../../view/api/tls-files.ts'
 import { isBcrypt, type Users } from './basic-auth.ts'
 
-/** Versions and curves by the names that Go has for them. */
+/** Versions and curves by Go's names. */
 const versions = { TLS10: 'TLSv1', TLS11: 'TLSv1.1', TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const
 const curves = {
   CurveP256: 'prime256v1',
@@ -26,10 +26,10 @@ const curves = {
 } as const
 const names = <T extends string>(table: Readonly<Record<T, string>>) => Object.keys(table) as T[]
 
-/** Of TLS 1.3, which `cipher_suites` says nothing about. */
+/** Ciphers of TLS 1.3, which `cipher_suites` does not affect. */
 const newestCiphers = 'TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256:TLS_AES_128_GCM_SHA256'
 
-/** Who has to show a certificate, and whether an authority has to vouch for it. */
+/** Whether a client certificate is requested, required and verified. */
 const clientAuth: Readonly<Record<string, Omit<ClientCertificates, 'admits'> & { must: boolean }>> = {
   RequestClientCert: { verified: false, must: false },
   RequireClientCert: { verified: false, must: true },
@@ -77,19 +77,19 @@ const schema = branch('The whole file.', {
   }),
 })
 
-/** What the file asks for. */
+/** The settings of the file. */
 export interface WebSettings {
   readonly tls: TlsMaterial | undefined
   readonly headers: Readonly<Record<string, string>>
   readonly users: Users
-  /** Undefined: no limit. */
+  /** Undefined: unlimited. */
   readonly rate: { readonly intervalMs: number; readonly burst: number } | undefined
 }
 
-/** The file, read again when it or one that it names has changed. */
+/** The file, reloaded when it or a file it names changes. */
 export class WebConfig {
   readonly #path: string
-  /** Files that were read, with what they were just before. */
+  /** Files already read, with their state just before. */
   readonly #files = new Map<string, string>()
   #settings: WebSettings | undefined
   #fault: Error | undefined
@@ -98,7 +98,7 @@ export class WebConfig {
     this.#path = resolve(file)
   }
 
-  /** What the files say now. Throws, in words, where they cannot serve: as long as they do not, nobody is served. */
+  /** The current settings. Throws a readable error if they are invalid: until fixed, no one is served. */
   current(): WebSettings {
     if (this.#hasChanged()) {
       this.#settings = undefined
@@ -139,7 +139,7 @@ export class WebConfig {
     return this.#files.size === 0
   }
 
-  /** `what` begins the message where it cannot be read. */
+  /** `what` starts the error message. */
   #content(path: string, what: string): Buffer {
     this.#files.set(path, stateOf(path))
     const { bytes, fault } = readContent(path, false)
@@ -160,7 +160,7 @@ function parse(path: string, content: string): { config: FileConfig; given: Sett
   return { config: build(schema, given), given }
 }
 
-/** Changes with the file, whatever has put it there. */
+/** Changes with the file, even if it is replaced. */
 function stateOf(path: string): string {
   try {
     const { dev, ino, size, mtimeNs, ctimeNs } = statSync(path, { bigint: true })
@@ -170,7 +170,7 @@ function stateOf(path: string): string {
   }
 }
 
-/** Undefined where TLS is not asked for. */
+/** Undefined if TLS is off. */
 function tlsOf(
   config: FileConfig['tls_server_config'],
   contentOf: (name: 'cert' | 'key' | 'client_ca') => string,
@@ -234,16 +234,16 @@ function clientsOf(
           !limited || namesOf(certificate.subjectAltName).some(name => client_allowed_sans.includes(name))
         )
       } catch {
-        return false // a name that is none, from whoever
+        return false // an invalid name; its origin does not matter
       }
     },
   }
 }
 
-/** The names in a text such as `DNS:a.example, IP Address:10.0.0.1, URI:"spiffe://a, b"`. Throws where one is none. */
+/** The names in a text such as `DNS:a.example, IP Address:10.0.0.1, URI:"spiffe://a, b"`. Throws if one is invalid. */
 export function namesOf(subjectAltName: string | undefined): string[] {
   const found: string[] = []
-  // Quotation is that of JSON.
+  // Quoted as in JSON.
   const part = /(DNS|IP Address|URI|email):(?:("(?:[^"\\]|\\.)*")|([^,]*))(?:, |$)/gy
   for (const [, kind, quoted, plain] of (subjectAltName ?? '').matchAll(part)) {
     const name = quoted === undefined ? plain! : (JSON.parse(quoted) as string)
@@ -252,7 +252,7 @@ export function namesOf(subjectAltName: string | undefined): string[] {
   return found
 }
 
-/** OpenSSL writes all groups of an IPv6 address, and configurations have the short form. */
+/** OpenSSL writes IPv6 addresses in full, configurations use the short form. */
 function shortAddress(address: string): string {
   return address.includes(':') ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address
 }

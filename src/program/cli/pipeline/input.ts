@@ -4,16 +4,16 @@ import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
 import { type Signal, signals } from '../../../foundation/model/signal.ts'
 import { jsonToRequest } from '../../../pipeline/exporters/otlp/from-json.ts'
 
-/** An export request that stood in the input. */
+/** An export request from the input. */
 export interface InputRequest {
   readonly signal: Signal
   /** As protobuf. */
   readonly body: Uint8Array
-  /** Where it begins, from 1. */
+  /** Line of its beginning, from 1. */
   readonly line: number
 }
 
-/** What a line, or a document of many lines, may have at most. */
+/** Limit for a line, or a document of many lines. */
 const maxBytes = 64 * 1024 * 1024
 
 const fields: Readonly<Record<Signal, string>> = {
@@ -24,8 +24,8 @@ const fields: Readonly<Record<Signal, string>> = {
 }
 
 /**
- * Reads OTLP JSON: one request a line, or one document of many lines. `-` is standard input. Throws a `StartError` that
- * names the line and what was expected there.
+ * Reads OTLP JSON: one request per line, or one document of many lines. `-` is standard input. Throws a `StartError`
+ * with the line and the expected input.
  */
 export async function* requestsOf(path: string): AsyncGenerator<InputRequest> {
   const name = path === '-' ? 'standard input' : path
@@ -62,10 +62,7 @@ function fault(name: string, line: number, what: string): StartError {
   return new StartError(`cannot read ${name}, line ${line}: ${what}`, ExitCode.usage)
 }
 
-/**
- * The JSON texts in the input. Whoever writes requests by the line writes a whole one in the first: where that is not
- * JSON, all of the input is one text.
- */
+/** The JSON texts in the input. If the first line is not complete JSON, the whole input is one text. */
 async function* documentsOf(
   path: string,
   name: string,
@@ -95,7 +92,7 @@ async function* documentsOf(
 const newline = Buffer.from('\n')
 const byteOrderMark = Buffer.from('\ufeff')
 
-/** Some editors begin texts with it, and JSON knows none (RFC 8259, section 8.1). */
+/** Some editors start texts with a byte order mark, which JSON forbids (RFC 8259, section 8.1). */
 function withoutMark(text: Buffer): Buffer {
   return text.subarray(0, 3).equals(byteOrderMark) ? text.subarray(3) : text
 }
@@ -108,7 +105,7 @@ function parsed(text: Buffer): { readonly value: unknown } | undefined {
   try {
     return { value: JSON.parse(text.toString()) }
   } catch {
-    return undefined // the caller reads on, or tells where it is wrong
+    return undefined // the caller reads on, or reports the error
   }
 }
 
@@ -125,7 +122,7 @@ function parseAt(bytes: Buffer, name: string, begin: number): unknown {
   }
 }
 
-/** How many lines stand before what the parser stumbled over, as far as it says. */
+/** Number of lines before the parser's error, as far as it reports a position. */
 function linesBefore(text: string, message: string): number {
   const position = / at position (\d+)/.exec(message)?.[1]
   if (position === undefined && !message.includes('end of JSON input')) return 0

@@ -21,7 +21,7 @@ import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
 import { outputColor, print, say } from '../terminal.ts'
 import { requestsOf } from './input.ts'
 
-/** Puts the items of a file through the processors of the configuration and shows what becomes of them. */
+/** Runs the items of a file through the configured processors and shows the results. */
 export async function tryPipeline(args: Arguments): Promise<ExitCode> {
   const path = args.value('input')
   if (path === undefined)
@@ -60,9 +60,9 @@ function signalOf(word: string | undefined): Signal | undefined {
   )
 }
 
-/** Where the result goes, and in which form. */
+/** Destination and format of the result. */
 interface View {
-  /** Undefined: nobody asks what became of single items. */
+  /** Undefined: results of single items are not needed. */
   readonly onOutcome?: (signal: Signal) => (outcome: ItemOutcome) => void
   result(request: string | undefined): void
   summary(summary: Parameters<typeof summaryText>[0]): void
@@ -101,7 +101,7 @@ function trialOf(signal: Signal, { pipeline }: Config, onOutcome: TrialOptions['
   }
 }
 
-/** The key of this installation where it can be read, so that hashes are the agent's; else one for this run. */
+/** The key of this installation if it is readable, so that hashes match the agent's; otherwise one for this run. */
 function keyIn(directory: string): () => Uint8Array {
   let key: Uint8Array | undefined
   return () => {
@@ -116,10 +116,10 @@ function keyIn(directory: string): () => Uint8Array {
   }
 }
 
-/** Waits for a reader that is slower than this. False: it has gone. */
+/** Waits for a slow reader. False: it has gone. */
 async function drained(): Promise<boolean> {
   const { stdout } = process
-  // A reader that goes while this waits is an error here, and makes the stream unwritable.
+  // If the reader goes during the wait, this rejects and the stream becomes unwritable.
   if (stdout.writable && stdout.writableNeedDrain) await once(stdout, 'drain').catch(() => {})
   return stdout.writable
 }

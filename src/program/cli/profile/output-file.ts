@@ -12,7 +12,7 @@ import { dirname } from 'node:path'
 import { errorText } from '../../../foundation/lib/logger.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../../foundation/lib/start-error.ts'
 
-/** Says before the recording that a file cannot be written. A regular file is replaced, nothing else. */
+/** Throws before the recording if a file cannot be written. Only a regular file is replaced. */
 export function checkOutput(path: string): void {
   const there = lstatSync(path, { throwIfNoEntry: false })
   if (there && !there.isFile())
@@ -24,14 +24,14 @@ export function checkOutput(path: string): void {
   }
 }
 
-/** Nobody sees half of it, and nobody else reads it: written beside, then put in place. */
+/** Written beside, then moved into place: never visible half-written, and private. */
 export function writeOutput(path: string, bytes: Buffer): void {
   const partial = `${path}.${process.pid}.partial`
   let fd: number
   try {
     fd = openSync(partial, 'wx', 0o600)
   } catch (error) {
-    throw failed(path, error) // what is there is somebody else's, and stays
+    throw failed(path, error) // someone else's file stays
   }
   try {
     try {

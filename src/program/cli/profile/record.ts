@@ -12,13 +12,13 @@ import type { ProfileOrder } from './order.ts'
 import { checkOutput, writeOutput } from './output-file.ts'
 import { tableOf } from './table.ts'
 
-/** What an answer may have: drawings have 500 KB, folded stacks 16 MiB. */
+/** Maximum size of an answer: drawings have 500 KB, folded stacks 16 MiB. */
 const mostBytes = 64 << 20
-/** Beyond the recording, for names and the answer. */
+/** Time beyond the recording, for symbols and the answer. */
 const patienceMs = 30_000
 const mostNear = 5
 
-/** Has the agent record, and writes or prints what it saw. */
+/** Has the agent record a profile, and writes or prints it. */
 export async function record(
   args: Arguments,
   order: ProfileOrder,
@@ -58,7 +58,7 @@ function howToRead(format: ProfileFormat, output: string): string {
   return format === 'pprof' ? `: go tool pprof ${output}` : ''
 }
 
-/** Kinds that are not taken all the time cost something only now: that is to be known. */
+/** Announces kinds that are not sampled continuously: they cost something only now. */
 async function sayWhatStarts(client: AgentClient, { kind }: ProfileOrder): Promise<void> {
   if (kind === 'cpu') return
   try {
@@ -68,7 +68,7 @@ async function sayWhatStarts(client: AgentClient, { kind }: ProfileOrder): Promi
     if (config.agent?.profiling?.[kind] !== false) return
     say(`agent.profiling.${kind} is off: profiling runs only for the duration of the recording\n`)
   } catch {
-    // Only a hint: what is wrong with the agent will be said when it is asked for the profile.
+    // Only a hint: the request for the profile will report any error.
   }
 }
 
@@ -93,7 +93,7 @@ async function recorded(
   }
 }
 
-/** Says on a terminal how far it is. */
+/** Shows progress on a terminal. */
 function sayProgress({ target, seconds }: ProfileOrder): () => void {
   const whose = target === '' ? 'all processes' : printable(target, 60)
   return startProgress(
@@ -102,7 +102,7 @@ function sayProgress({ target, seconds }: ProfileOrder): () => void {
   )
 }
 
-/** What the agent said instead of a profile, for a person. */
+/** The agent's refusal, for display. */
 function refusal({ status, body }: AgentAnswer, { target }: ProfileOrder): StartError {
   const { message, details } = errorOf(body)
   if (status === 404 && message.startsWith('cannot answer /profiles'))
@@ -132,12 +132,12 @@ function errorOf(body: Buffer): { message: string; details: Record<string, unkno
     if (typeof message === 'string' && typeof details === 'object' && details !== null)
       return { message, details }
   } catch {
-    // No agent of ours: its status is all there is to tell.
+    // Not an answer of an agent: report the status.
   }
   return { message: '', details: {} }
 }
 
-/** Throws where it is no profile: a URL may be anybody's. */
+/** Throws if it is not a profile: the URL may be another server's. */
 function readable(body: Buffer): string {
   try {
     const document = JSON.parse(body.toString()) as FlameDocument
@@ -149,7 +149,7 @@ function readable(body: Buffer): string {
   }
 }
 
-/** Resolves when it is written. A reader that has gone is no failure of ours, a full disk is. */
+/** Resolves when all is written. A closed pipe is not an error, a full disk is. */
 function writeAll(bytes: Buffer): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(bytes, error => {

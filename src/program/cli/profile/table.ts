@@ -6,7 +6,7 @@ const mostFunctions = 30
 const mostProcesses = 10
 const mostPids = 3
 
-/** The functions that took most, for a terminal with so many columns. */
+/** The functions with the largest values, for a terminal of this width. */
 export function tableOf(profile: FlameDocument, columns: number): string {
   return `${[...headOf(profile), ...processesOf(profile, columns), ...functionsOf(profile, columns)].join('\n')}\n`
 }
@@ -28,7 +28,7 @@ function headOf(profile: FlameDocument): string[] {
   ]
 }
 
-/** Whose it was, where it was of more than one. */
+/** Its processes, if there are several. */
 function processesOf({ processes, total }: FlameDocument, columns: number): string[] {
   if (processes.length < 2) return []
   const rows = processes.slice(0, mostProcesses).map(({ service, executable, pids, value }) => {
@@ -67,7 +67,7 @@ interface Row {
   total: number
 }
 
-/** Functions by what they did themselves. One that calls itself counts once in its total. */
+/** Functions by self value. Recursive ones count once in their total. */
 function functions({ strings, nodes }: FlameDocument): Row[] {
   const rows = new Map<string, Row>()
   const rowOf: (Row | undefined)[] = []
@@ -75,7 +75,7 @@ function functions({ strings, nodes }: FlameDocument): Row[] {
   const roots = new Uint8Array(parent.length)
   for (let node = 1; node < parent.length; node++) {
     const above = parent[node]!
-    // The root and the groups below it are no functions. What is merged of groups is told as one, for the sum's sake.
+    // The root and the groups below it are not functions. Merged nodes of groups become one row, to keep the sum.
     if (above === 0) {
       roots[node] = 1
       if (self[node] === 0) continue
@@ -95,7 +95,7 @@ function functions({ strings, nodes }: FlameDocument): Row[] {
   return [...rows.values()].sort((a, b) => b.self - a.self || b.total - a.total)
 }
 
-/** Columns of text, shares to the right; the third gives way to the last one, whose end is what counts. */
+/** Columns of text, shares right-aligned; the third shrinks in favour of the last, whose end is cut last. */
 function laidOut(
   head: readonly [string, string, string, string],
   rows: readonly (readonly [string, string, string, string])[],

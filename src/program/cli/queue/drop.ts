@@ -18,22 +18,22 @@ import type { QueuePlace } from './place.ts'
 import { add, batchesOf, type Pile } from './survey.ts'
 
 export interface DropOptions {
-  /** What the receiver refused, instead of what waits. */
+  /** Dead letters instead of waiting batches. */
   readonly dead: boolean
-  /** Only what is older than this duration or point in time. */
+  /** Only batches older than this duration or point in time. */
   readonly before: string | undefined
-  /** Nobody needs to be asked. */
+  /** Do not ask for confirmation. */
   readonly sure: boolean
 }
 
-/** What is going to be dropped of one signal, and how. */
+/** What will be dropped of one signal, and how. */
 interface Plan {
   readonly signal: Signal
   readonly pile: Pile
   carryOut(): Promise<void>
 }
 
-/** Drops what waits in the queue, or what was refused, for good. Refuses while an agent has the queue open. */
+/** Permanently drops waiting batches or dead letters. Refuses while an agent has the queue open. */
 export async function drop({ directory, signals }: QueuePlace, options: DropOptions): Promise<ExitCode> {
   const beforeMs = timeOf(options.before)
   const lock = lockQueue(directory)
@@ -66,7 +66,7 @@ export async function drop({ directory, signals }: QueuePlace, options: DropOpti
   }
 }
 
-/** The point in time that `--before` means, milliseconds since the Unix epoch. */
+/** The point in time of `--before`, milliseconds since the Unix epoch. */
 function timeOf(text: string | undefined): number {
   if (text === undefined) return Number.POSITIVE_INFINITY
   const age = parseDuration(text)
@@ -148,7 +148,7 @@ function planOfWaiting(log: RecordLog, signal: Signal, beforeMs: number): Plan {
   }
 }
 
-/** Dead letters go by whole files: one with a batch that is not old enough stays. */
+/** Dead letters are dropped by whole files: one with a batch that is too new stays. */
 function planOfDead(directory: string, signal: Signal, beforeMs: number): Plan {
   const files = new Map<string, Pile>()
   const kept = new Set<string>()
@@ -197,7 +197,7 @@ async function agreed(words: string): Promise<boolean> {
   }
 }
 
-/** What root wrote here belongs to the user that the agent runs as, who could not open it else. */
+/** Gives files that root wrote here to the agent's user, who otherwise could not open them. */
 function leaveToOwner(directory: string): void {
   if (process.getuid?.() !== 0) return
   const owner = statSync(directory, { throwIfNoEntry: false })

@@ -9,11 +9,11 @@ import type { QueuePlace } from './place.ts'
 import { add, batchesOf, type Pile } from './survey.ts'
 
 const pause = new Int32Array(new SharedArrayBuffer(4))
-/** Reasons of refused batches that are told in full. */
+/** Reasons of rejected batches to print in full. */
 const mostReasons = 10
 
 /**
- * Copies what waits, or what the receiver refused, to a new file: one OTLP JSON request a line, in the form of the
+ * Copies waiting batches or dead letters to a new file: one OTLP JSON request per line, in the format of the
  * OpenTelemetry file exporter. The queue stays as it is.
  */
 export function exportQueue(
@@ -34,7 +34,7 @@ export function exportQueue(
         if (!record || settled) continue
         try {
           const line = requestToJson(signal, decompressSync(record.encoding, record.body))
-          // Whoever reads has enough: `svc queue export --to - | head`.
+          // The reader has closed the pipe: `svc queue export --to - | head`.
           if (!writeAll(fd, `${line}\n`, to)) return ExitCode.ok
           add(copied, record.items)
           if (why !== undefined) reasons.set(why, (reasons.get(why) ?? 0) + 1)
@@ -56,7 +56,7 @@ export function exportQueue(
   return failed === 0 ? ExitCode.ok : ExitCode.exporting
 }
 
-/** For its owner alone: what is in it may be secret. */
+/** Private: the content may be confidential. */
 function openNew(path: string): number {
   try {
     return openSync(path, 'wx', 0o600)
@@ -67,7 +67,7 @@ function openNew(path: string): number {
   }
 }
 
-/** False where the reader of a pipe has gone. */
+/** False if the reader of a pipe has gone. */
 function writeAll(fd: number, text: string, to: string): boolean {
   const bytes = Buffer.from(text)
   for (let at = 0; at < bytes.length; ) {
@@ -77,7 +77,7 @@ function writeAll(fd: number, text: string, to: string): boolean {
       const { code } = error as NodeJS.ErrnoException
       if (code === 'EPIPE') return false
       if (code !== 'EAGAIN') throw failed(to, error)
-      // A pipe that its reader empties slowly.
+      // A pipe with a slow reader.
       Atomics.wait(pause, 0, 0, 10)
     }
   }

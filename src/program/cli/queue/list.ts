@@ -5,7 +5,7 @@ import { print } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { type Survey, survey } from './survey.ts'
 
-/** Says what lies in the queue, by signal. */
+/** Prints the content of the queue, by signal. */
 export function list({ directory, signals }: QueuePlace, json: boolean): ExitCode {
   const holder = lockHolder(directory)
   const surveys = signals.map(signal => ({ signal, ...survey(directory, signal, holder !== undefined) }))
@@ -35,7 +35,7 @@ function headOf(directory: string, holder: LockHolder | undefined): string {
 
 const heads = ['SIGNAL', 'BATCHES', 'ITEMS', 'ON DISK', 'OLDEST', 'REFUSED', 'DAMAGE']
 
-/** Numbers on the right, words on the left. */
+/** Numbers right-aligned, words left-aligned. */
 function table(rows: readonly (readonly string[])[]): string {
   const lines = [heads, ...rows]
   const widths = heads.map((_, column) => Math.max(...lines.map(line => line[column]!.length)))
@@ -63,7 +63,7 @@ function documentOf({ waiting, dead, bytes, oldestMs, faults }: Survey) {
   }
 }
 
-/** An age for people, in its two largest units: `3h12m`. */
+/** An age in its two largest units: `3h12m`. */
 function ageText(ms: number): string {
   const seconds = Math.max(0, Math.floor(ms / 1000))
   if (seconds < 60) return `${seconds}s`

@@ -6,13 +6,13 @@ import { layoutVersion } from '../../../pipeline/disk/disk-layout.ts'
 import type { Arguments } from '../arguments.ts'
 import { configurationOf, exitOf, sayProblems } from '../configuration.ts'
 
-/** Where the queue lies that a command is about, and what of it. */
+/** The directory and signals that a command works on. */
 export interface QueuePlace {
   readonly directory: string
   readonly signals: readonly Signal[]
 }
 
-/** By the flags, else by the configuration. Throws in words where there is no queue. */
+/** From the flags, otherwise from the configuration. Throws a readable error if there is no queue. */
 export function placeOf(args: Arguments): QueuePlace {
   const directory = args.value('directory') ?? configuredDirectory(args)
   const word = args.value('signal')

@@ -7,25 +7,25 @@ import { signalDirectory } from '../../../pipeline/disk/disk-layout.ts'
 import { type Inspected, readDeadLetters, readSegments } from '../../../pipeline/disk/inspect-log.ts'
 import { realFiles } from '../../../pipeline/disk/real-files.ts'
 
-/** Batches that lie in files, and the items in them. */
+/** Batches in files, and their items. */
 export interface Pile {
   batches: number
   items: number
 }
 
-/** What lies in the queue of one signal. */
+/** The queue of one signal. */
 export interface Survey {
   readonly waiting: Pile
   readonly dead: Pile
-  /** Of all files, those of delivered batches included that were not removed yet. */
+  /** Of all files, including delivered batches not yet removed. */
   readonly bytes: number
-  /** When the oldest batch that waits was written, milliseconds since the Unix epoch; 0: none waits. */
+  /** When the oldest waiting batch was written, milliseconds since the Unix epoch; 0: none waits. */
   readonly oldestMs: number
-  /** Places that are damaged or cannot be read. */
+  /** Damaged or unreadable places. */
   readonly faults: readonly Inspected[]
 }
 
-/** Reads all of a signal's queue and changes nothing. A half-written end is no fault while an agent writes there. */
+/** Reads all of a signal's queue without changes. A half-written end is not a fault while an agent writes there. */
 export function survey(directory: string, signal: Signal, agentRuns: boolean): Survey {
   const waiting: Pile = { batches: 0, items: 0 }
   const dead: Pile = { batches: 0, items: 0 }
@@ -48,7 +48,7 @@ export function survey(directory: string, signal: Signal, agentRuns: boolean): S
   return { waiting, dead, bytes: bytesBelow(signalDirectory(directory, signal)), oldestMs, faults }
 }
 
-/** What stands in the files of a signal. Throws in words where they cannot be listed. */
+/** The content of a signal's files. Throws a readable error if they cannot be listed. */
 export function* batchesOf(directory: string, signal: Signal, dead: boolean): Generator<Inspected> {
   const at = signalDirectory(directory, signal)
   try {
@@ -79,7 +79,7 @@ function bytesBelow(directory: string): number {
       bytes += entry.isDirectory() ? bytesBelow(path) : (statSync(path, { throwIfNoEntry: false })?.size ?? 0)
     }
   } catch {
-    // It was removed meanwhile; what cannot be read was said by then.
+    // Removed in the meantime; read errors have been reported by then.
   }
   return bytes
 }

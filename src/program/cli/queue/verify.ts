@@ -6,7 +6,7 @@ import { print } from '../terminal.ts'
 import type { QueuePlace } from './place.ts'
 import { survey } from './survey.ts'
 
-/** Reads all of the queue and names each damage. `ExitCode.general` where there is any. */
+/** Reads the whole queue and reports each damage. `ExitCode.general` if there is any. */
 export function verify({ directory, signals }: QueuePlace, asJson: boolean): ExitCode {
   const agentRuns = lockHolder(directory) !== undefined
   const all = signals.map(signal => ({ signal, ...survey(directory, signal, agentRuns) }))

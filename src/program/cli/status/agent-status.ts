@@ -17,7 +17,7 @@ import { type Readiness, statusText } from './status-text.ts'
 const what = 'show the status'
 const uiPath = '/ui/api/pipeline'
 
-/** Asks the agent how it is and prints it. Exit code 1: it is not ready. */
+/** Prints the state of the agent. Exit code 1: it is not ready. */
 export async function agentStatus(args: Arguments): Promise<ExitCode> {
   const client = await runningAgent(args, what)
   const asked = Promise.all([
@@ -38,7 +38,7 @@ export async function agentStatus(args: Arguments): Promise<ExitCode> {
   return ready.status === 'ready' ? ExitCode.ok : ExitCode.general
 }
 
-/** Throws a `StartError` where documents lack what an agent says in them: an address may be anybody's. */
+/** Throws a `StartError` if documents lack expected fields: the address may be another server's. */
 function drawn(draw: () => string): string {
   try {
     return draw()
@@ -49,7 +49,7 @@ function drawn(draw: () => string): string {
   }
 }
 
-/** Where data was lost and why; null where the agent keeps nothing for the page. */
+/** Where data was lost and why; null if the agent keeps no data for the page. */
 async function balanceOf(client: AgentClient): Promise<PipelineLine | null> {
   const answer = await answerOf(client, uiPath, what)
   if (isForOthers(answer)) {
@@ -59,7 +59,7 @@ async function balanceOf(client: AgentClient): Promise<PipelineLine | null> {
   return answer.status === 404 ? null : readAs<PipelineLine>(answer, uiPath, what)
 }
 
-/** As a browser on this host opens it; '' where nothing listens but the socket. */
+/** The URL for a browser on this host; '' if only the socket listens. */
 function pageUrl(args: Arguments, { address }: AgentClient): string {
   if (!address.startsWith('unix:')) return `${address}/ui`
   const { enabled, listen, tls } = configurationOf(args).config.self_telemetry

@@ -10,12 +10,12 @@ interface Style {
   readonly pen: Pen
 }
 
-/** Part of all that tables may hold from which on one is named. */
+/** Share of all tables from which a table is listed by name. */
 const namedPart = 1 / 100
 const nameWidth = 40
 const numberWidth = 11
 
-/** Who holds how much memory: a table of tables in 79 columns. What holds little is one line. */
+/** Memory by table, in 79 columns. Small tables share one line. */
 export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style): string[] {
   const isNamed = ({ bytes, released: shed }: Tables['largest'][number]) =>
     bytes >= limit * namedPart || shed > 0
@@ -23,9 +23,9 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   const rest = largest.filter(table => !isNamed(table) && table.bytes > 0)
   if (named.length + rest.length === 0) return []
   const row = (name: string, held: number, most: string, shed: number, isFull: boolean) => {
-    const holds = pen(padLeft(sizeText(held), numberWidth), isFull ? 'red' : undefined)
+    const inUse = pen(padLeft(sizeText(held), numberWidth), isFull ? 'red' : undefined)
     const gave = shed === 0 ? '' : sizeText(shed)
-    return `  ${padRight(terminalText(name, unicode), nameWidth)}${holds}${padLeft(most, numberWidth)}${padLeft(gave, numberWidth + 2)}`
+    return `  ${padRight(terminalText(name, unicode), nameWidth)}${inUse}${padLeft(most, numberWidth)}${padLeft(gave, numberWidth + 2)}`
   }
   const titles = `${padLeft('IN USE', numberWidth)}${padLeft('LIMIT', numberWidth)}${padLeft('RELEASED', numberWidth + 2)}`
   return [
@@ -48,7 +48,7 @@ export function memoryLines({ largest, limit }: Tables, { unicode, pen }: Style)
   ]
 }
 
-/** In one line: the process, what of it lives, and all tables. */
+/** One line: the process, its live heap, and all tables. */
 export function memoryText({ limit, resident, anonymous, heap, tables }: StatusDocument['memory']): string {
   return `${partText(anonymous, limit)} (resident ${sizeText(resident)}), live heap ${partText(heap.live, heap.limit)}, tables ${partText(tables.used, tables.limit)}`
 }

@@ -21,7 +21,7 @@ export interface Found {
   readonly status: StatusDocument
   readonly ready: Readiness
   readonly export: ExportDocument
-  /** Null: the agent keeps nothing for the page. */
+  /** Null: the agent keeps no data for the page. */
   readonly pipeline: PipelineLine | null
   /** URL of the page; empty for none. */
   readonly page: string
@@ -33,7 +33,7 @@ interface Style {
   readonly pen: Pen
 }
 
-/** A screenful about an agent. */
+/** A summary of an agent, one screen long. */
 export function statusText(found: Found, style: Style): string {
   const lines = [
     ...headLines(found, style),
@@ -104,7 +104,7 @@ function lastRunLines(last: StatusDocument['last_run']): [string, string][] {
   ]
 }
 
-/** Turns from here on are worth a line: requests wait for their end. */
+/** Turns of the event loop from this length on are reported: requests wait for their end. */
 const longTurnMs = 100
 
 function loopLines(loop: StatusDocument['event_loop']): [string, string][] {

@@ -11,10 +11,10 @@ import type { TapOrder } from './order.ts'
 
 type Item = Extract<TapLine, { kind: 'item' }>
 
-/** From here on people wonder whether it works. */
+/** Delay before showing that it is waiting. */
 const patienceMs = 2000
 
-/** Prints items as they come, until there were enough or a person ends it. */
+/** Prints items as they arrive, until enough of them or an interruption. */
 export async function tapItems(client: AgentClient, order: TapOrder): Promise<ExitCode> {
   const what = `tap ${order.signal}`
   const over = interrupted()
@@ -68,13 +68,13 @@ function wantedText({ signal, service, errors, minMs }: TapOrder): string {
   )
 }
 
-/** The command that tells why there is nothing of a signal. */
+/** A command that explains why a signal has no data. */
 function askedFor(signal: TapOrder['signal'], service: string): string {
   if (signal === 'traces') return `svc explain ${service === '' ? 'PORT' : terminalText(service, false)}`
   return `svc doctor ${signal === 'metrics' ? 'host' : signal}`
 }
 
-/** `12:00:01.234 cart  GET /cart/*  8.2ms  details`, what failed marked and red. */
+/** `12:00:01.234 cart  GET /cart/*  8.2ms  details`, failures marked and red. */
 function itemText(item: Item, unicode: boolean, pen: Pen): string {
   const { time_ms, service, title, duration_ms, error, detail } = item
   const shown = (text: string) => terminalText(text, unicode)
@@ -88,7 +88,7 @@ function itemText(item: Item, unicode: boolean, pen: Pen): string {
   return `${[...head, ...(detail === '' ? [] : [pen(shown(detail), 'dim')])].join(' ')}\n`
 }
 
-/** Of the local day. */
+/** Local time of day. */
 function timeText(ms: number): string {
   const at = new Date(ms)
   const two = (number: number) => String(number).padStart(2, '0')

@@ -1,15 +1,15 @@
 import type { SignalName } from '../../../view/api/ui/source.ts'
 
-/** What `svc tap` was asked for. */
+/** Options of `svc tap`. */
 export interface TapOrder {
   readonly signal: SignalName
   /** Empty: all. */
   readonly service: string
   readonly errors: boolean
-  /** 0: however short. */
+  /** 0: any duration. */
   readonly minMs: number
-  /** Items after which it ends; Infinity: never. */
+  /** Number of items after which it ends; Infinity: never. */
   readonly most: number
-  /** Lines of OTLP JSON. */
+  /** Print lines of OTLP JSON. */
   readonly json: boolean
 }

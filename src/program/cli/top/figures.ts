@@ -1,8 +1,8 @@
 import type { OverviewStart, OverviewTick } from './view.ts'
 
-/** The host in a few numbers; undefined where they are not known. */
+/** Summary of the host; undefined where unknown. */
 export interface HostFigures {
-  /** Busy, of all CPUs together. */
+  /** Busy time of all CPUs together. */
   readonly cpuPercent: number | undefined
   readonly usedBytes: number | undefined
   readonly memoryBytes: number | undefined
@@ -10,16 +10,16 @@ export interface HostFigures {
   readonly sentPerS: number | undefined
 }
 
-/** Waiting is not being busy, and stolen time is another guest's. */
+/** Waiting is not busy, and stolen time is another guest's. */
 const notBusy = /idle|wait|steal|guest/i
 
-/** Of the newest values of the charts. */
+/** From the newest values of the charts. */
 export function hostFigures(start: OverviewStart | undefined, tick: OverviewTick | undefined): HostFigures {
-  const valuesOf = (chart: string, fits: (label: string) => boolean) => {
+  const valuesOf = (chart: string, matches: (label: string) => boolean) => {
     const found: number[] = []
     start?.series.forEach((series, i) => {
       const value = tick?.values[i]
-      if (series.chart === chart && fits(series.label) && typeof value === 'number') found.push(value)
+      if (series.chart === chart && matches(series.label) && typeof value === 'number') found.push(value)
     })
     return found.length === 0 ? undefined : found.reduce((sum, value) => sum + value, 0)
   }

@@ -8,15 +8,15 @@ import { serviceLines } from './pages/service.ts'
 import { servicesLines } from './pages/services.ts'
 import { shownServices, type View } from './view.ts'
 
-/** What is above and below the page: the host's line, a finding or trouble, the keys. */
+/** Lines around the page: the host, a finding or error, the keys. */
 const around = 3
 
-/** Rows that the page itself has. */
+/** Rows available to the page. */
 export function pageRows({ rows }: Pick<Canvas, 'rows'>): number {
   return Math.max(1, rows - around)
 }
 
-/** The whole screen, a line for each row but the last that are empty. */
+/** The whole screen, one line per row, without empty rows at the end. */
 export function frameOf(view: View, canvas: Canvas): Line[] {
   const rows = pageRows(canvas)
   const body = bodyOf(view, canvas, rows).slice(0, rows)
@@ -36,12 +36,12 @@ function bodyOf(view: View, canvas: Canvas, rows: number): Line[] {
   }
 }
 
-/** What a person should know first: that nothing new comes, else the worst that the agent found; and what was chosen. */
+/** The most important message: lost connection, otherwise the agent's worst finding; and the user's selection. */
 function findingLine(view: View, canvas: Canvas): Line {
   const finding = findingPieces(view, canvas)
   const chosen = chosenText(view)
   if (chosen === '') return finding
-  // What was chosen explains what is missing: it gives way to nothing.
+  // The selection explains missing rows, so it is never cut.
   const [sign = '', text = ''] = finding.map(piece => (typeof piece === 'string' ? piece : piece[0]))
   const look = typeof finding[1] === 'string' ? undefined : finding[1]?.[1]
   const room = canvas.columns - widthOf(chosen) - 4

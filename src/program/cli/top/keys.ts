@@ -1,4 +1,4 @@
-/** Sequences of terminals (xterm's, also in application mode, rxvt's and the console's) and controls. */
+/** Sequences of terminals (xterm, also in application mode, rxvt and the console) and control characters. */
 const names: Readonly<Record<string, string>> = {
   '\x1b[A': 'up',
   '\x1bOA': 'up',
@@ -28,10 +28,10 @@ const names: Readonly<Record<string, string>> = {
   '\x15': 'ctrl-u',
 }
 
-/** A control sequence (ECMA-48, section 5.4), one of three characters, or a single character. */
+/** A control sequence (ECMA-48, section 5.4), a three-character sequence, or a single character. */
 const one = /\x1b\[[\x30-\x3f]*[\x20-\x2f]*[\x40-\x7e]|\x1bO[\x40-\x7e]|./gsu
 
-/** The keys in what a terminal sent, by their names or as the character that they write. What has no name is left out. */
+/** The keys in the input of a terminal, by name or as the typed character. Unknown sequences are ignored. */
 export function keysOf(text: string): string[] {
   const keys: string[] = []
   for (const [sequence] of text.matchAll(one)) {

@@ -1,11 +1,11 @@
 import { fitted, widthOf } from '../../../foundation/lib/terminal-text.ts'
 import type { Look, Pen } from '../pen.ts'
 
-/** Text with a look, or plain. It is safe on a terminal, as `terminalText` makes it. */
+/** Styled or plain text. It must be safe for a terminal, as returned by `terminalText`. */
 export type Piece = string | readonly [text: string, look: Look | undefined]
 export type Line = readonly Piece[]
 
-/** A line in so many columns at most. */
+/** A line cut to a width. */
 export function lineText(line: Line, columns: number, pen: Pen): string {
   let text = ''
   let left = columns
@@ -19,12 +19,12 @@ export function lineText(line: Line, columns: number, pen: Pen): string {
   return text
 }
 
-/** Columns that a line takes. */
+/** Width of a line. */
 export function lineWidth(line: Line): number {
   return line.reduce((sum, piece) => sum + widthOf(typeof piece === 'string' ? piece : piece[0]), 0)
 }
 
-/** Two parts of a line, the second at its right end where there is room. */
+/** Two parts of a line, the second right-aligned if there is room. */
 export function spread(left: Line, right: Line, columns: number): Line {
   const gap = Math.max(2, columns - lineWidth(left) - lineWidth(right))
   return [...left, ' '.repeat(gap), ...right]

@@ -7,7 +7,7 @@ import { written } from '../terminal.ts'
 
 export const overviewPath = '/ui/api/overview?seconds=60'
 
-/** Prints the lines of the overview as the agent sends them; with `once` those that it has at once. */
+/** Prints the lines of the overview as the agent sends them; with `once` only the initial ones. */
 export async function lines(client: AgentClient, what: string, once: boolean): Promise<ExitCode> {
   const over = interrupted()
   const onLine = async (line: string) => {

@@ -11,10 +11,13 @@ import { overviewPath } from './lines.ts'
 import { Screen } from './screen.ts'
 import { newView, type Page, press, take, type View } from './view.ts'
 
-/** An agent that says nothing for so long does not work, or the way to it does not. */
+/** Silence after which the agent, or the connection to it, counts as broken. */
 const silenceMs = 5000
 
-/** Shows the live view until a person ends it. True: the agent has gone. Throws what else went wrong, the terminal restored. */
+/**
+ * Shows the live view until the user ends it. True: the agent has gone. Throws other errors, after restoring the
+ * terminal.
+ */
 export async function live(client: AgentClient, what: string): Promise<boolean> {
   const top = new Top(client, what)
   return top.run()
@@ -28,7 +31,7 @@ class Top {
   readonly #screen: Screen
   readonly #pen = penOf(output().color)
   #heardMs = performance.now()
-  /** What the page beside the services is about; it ends with it. */
+  /** The detail that the current page follows, aborted when the page changes. */
   #beside: { readonly page: Page; readonly name: string; readonly end: AbortController } | undefined
   #fault: unknown
   #isDue = false
@@ -77,7 +80,7 @@ class Top {
     }
   }
 
-  /** Follows what the page shows, and nothing that it does not. */
+  /** Follows only what the current page shows. */
   #lookBeside(): void {
     const { page, selected } = this.#view
     const name = page === 'service' ? selected : ''
@@ -100,7 +103,7 @@ class Top {
     })
   }
 
-  /** Keys and lines of the same moment are drawn at once. */
+  /** Draws simultaneous keys and lines once. */
   #soon(): void {
     if (this.#isDue) return
     this.#isDue = true
@@ -122,7 +125,7 @@ class Top {
     const { unicode, columns, rows } = output()
     const canvas = { columns, rows, unicode, shown: (text: string) => terminalText(text, unicode) }
     const lines = frameOf(this.#view, canvas).slice(0, rows)
-    // In the last column, erasing to the right would erase what stands there.
+    // In the last column, erasing to the right would erase that character.
     const eraseRest = (line: Line) => (lineWidth(line) < columns ? '\x1b[K' : '')
     this.#screen.paint(lines.map(line => lineText(line, columns, this.#pen) + eraseRest(line)))
   }

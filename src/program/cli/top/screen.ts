@@ -1,20 +1,20 @@
-// The terminal while a program has all of it: its other screen, every key, and the way back whatever happens.
+// Full-screen mode of the terminal: alternate screen, raw keys, and restoring in every case.
 
 import type { ReadStream } from 'node:tty'
 import { keysOf } from './keys.ts'
 
-/** xterm's: the other screen, no cursor, no wrapping of what is too long. */
+/** xterm: alternate screen, no cursor, no wrapping of long lines. */
 const enterCodes = '\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J'
 const leaveCodes = '\x1b[?7h\x1b[?25h\x1b[?1049l'
-/** A frame is shown as a whole (synchronized output); terminals that do not know it ignore it. */
+/** Shows a frame as a whole (synchronized output); ignored by terminals without it. */
 const beginFrame = '\x1b[?2026h\x1b[H'
 const endFrame = '\x1b[?2026l'
-/** The rest of a sequence that came in two pieces comes at once; a person's next key does not. */
+/** The rest of a split sequence arrives within this time; a user's next key does not. */
 const sequenceMs = 50
 
 export interface ScreenOptions {
   onKey(key: string): void
-  /** The size has changed, or the program goes on after a stop. */
+  /** The size has changed, or the program continues after a stop. */
   onResize(): void
 }
 
@@ -42,7 +42,7 @@ export class Screen {
     process.on('SIGCONT', this.#goesOn)
     process.stdout.on('resize', this.#resized)
     process.stdin.on('data', this.#typed)
-    // A terminal that has gone ends the program by SIGHUP.
+    // If the terminal goes away, SIGHUP ends the program.
     process.stdin.on('error', () => undefined)
     this.#enter()
   }
@@ -57,13 +57,15 @@ export class Screen {
     this.#leave()
   }
 
-  /** Draws a frame from the top, as many lines as the screen has, each as wide. What was there is written over, so that nothing flickers. */
+  /**
+   * Draws a frame from the top: as many lines as the screen, all of full width. Overwrites in place, without flicker.
+   */
   paint(lines: readonly string[]): void {
     if (!this.#isIn) return
     process.stdout.write(`${beginFrame}${lines.join('\r\n')}${endFrame}`)
   }
 
-  /** Gives the terminal back and stops until it is continued (`fg`). */
+  /** Restores the terminal and stops until it is continued (`fg`). */
   suspend(): void {
     this.#leave()
     process.kill(process.pid, 'SIGSTOP')

@@ -13,10 +13,10 @@ import type { Canvas } from './pages/page.ts'
 import { servicesLines } from './pages/services.ts'
 import { newView, take } from './view.ts'
 
-/** The first second comes at once from an agent that is well. */
+/** Time limit for the first data; a healthy agent sends it at once. */
 const patienceMs = 15_000
 
-/** Prints what there is now, all services, and ends. */
+/** Prints the current state, all services, and ends. */
 export async function still(client: AgentClient, what: string): Promise<ExitCode> {
   const view = newView()
   const over = interrupted()

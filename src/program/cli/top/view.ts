@@ -1,4 +1,4 @@
-// What `svc top` knows and what the person at it has chosen. Pages are drawn of it.
+// Data and user settings of `svc top`, from which pages are drawn.
 
 import type { OverviewLine, PipelineLine, ServiceLine } from '../../../view/api/ui/documents.ts'
 
@@ -8,30 +8,30 @@ export type Service = OverviewTick['services'][number]
 
 export type Page = 'services' | 'service' | 'pipeline'
 
-/** What services can be ordered by; `agent`: the worst first, as the agent has them. */
+/** Sort orders of services; `worst`: the agent's order. */
 export const orders = ['worst', 'service', 'req/s', 'err%', 'p50', 'p95', 'p99'] as const
 export type Order = (typeof orders)[number]
 
 export interface View {
   page: Page
-  /** The help lies over the page. */
+  /** The help covers the page. */
   help: boolean
   filter: string
-  /** The filter is being written. */
+  /** The filter is being typed. */
   typing: boolean
   order: Order
   errorsOnly: boolean
-  /** Name of the service on which the bar stands; empty: on the first. */
+  /** Service at the selection bar; empty: the first. */
   selected: string
-  /** Its namespace: two of them may have a service of one name. */
+  /** Its namespace: service names are unique only per namespace. */
   namespace: string
-  /** Lines of the page that are above the screen. */
+  /** Lines of the page above the screen. */
   scrolled: number
   start: OverviewStart | undefined
   tick: OverviewTick | undefined
   service: ServiceLine | undefined
   pipeline: PipelineLine | undefined
-  /** Why nothing new comes; empty where all is well. */
+  /** Why there is no new data; empty if there is. */
   trouble: string
 }
 
@@ -54,22 +54,22 @@ export function newView(): View {
   }
 }
 
-/** Takes a line of the overview. Kinds that a newer agent may have are passed over. */
+/** Applies a line of the overview. Kinds of a newer agent are ignored. */
 export function take(view: View, line: OverviewLine): void {
   if (line.kind === 'start') view.start = line
   else if (line.kind === 'tick') view.tick = line
 }
 
-/** The services that are to be seen, in their order. */
+/** The visible services, sorted. */
 export function shownServices({ tick, filter, errorsOnly, order }: View): readonly Service[] {
   const wanted = filter.toLowerCase()
-  const fits = (service: Service) =>
+  const matches = (service: Service) =>
     (!errorsOnly || service.errors_percent > 0) &&
     (wanted === '' ||
       [service.name, service.namespace, ...service.protocols, ...service.dependencies].some(text =>
         text.toLowerCase().includes(wanted),
       ))
-  const found = (tick?.services ?? []).filter(fits)
+  const found = (tick?.services ?? []).filter(matches)
   return order === 'worst' ? found : found.toSorted(comparisons[order])
 }
 
@@ -85,7 +85,7 @@ const comparisons: Readonly<Record<Exclude<Order, 'worst'>, (a: Service, b: Serv
   p99: most(service => service.p99_ms),
 }
 
-/** Where the bar stands: at the selected service, else at the first. */
+/** Index of the bar: at the selected service, otherwise at the first. */
 export function barAt({ selected, namespace }: View, services: readonly Service[]): number {
   return Math.max(
     0,
@@ -93,10 +93,10 @@ export function barAt({ selected, namespace }: View, services: readonly Service[
   )
 }
 
-/** What a key asks for beyond a change of the view. */
+/** Effect of a key beyond the view. */
 export type Wish = 'quit' | 'suspend' | undefined
 
-/** Obeys a key as `keys.ts` names it. */
+/** Applies a key as named by `keys.ts`. */
 export function press(view: View, key: string, pageRows: number): Wish {
   if (key === 'ctrl-c') return 'quit'
   if (key === 'ctrl-z') return 'suspend'
@@ -198,7 +198,7 @@ function scroll(view: View, key: string, pageRows: number): void {
     home: -1e9,
     end: 1e9,
   }
-  // The page holds it to what there is when it is drawn.
+  // The page limits it to the existing lines when it is drawn.
   view.scrolled = Math.max(0, view.scrolled + (by[key] ?? 0))
 }
 

@@ -1,4 +1,4 @@
-// What a mapped file is, and whether its functions may be probed.
+// Identifies a mapped file, and whether its functions may be probed.
 
 import { closeSync } from 'node:fs'
 import { constants } from 'node:os'
@@ -11,41 +11,44 @@ import { type LibraryName, neededOf, type Probe, probesOf } from './libraries.ts
 import { memoryFault, startFault } from './prologue.ts'
 
 const { ENOENT, ESRCH } = constants.errno
-/** Where a process is hidden, or has ended: it says nothing of the file. */
+/** The process is hidden or has ended; no fault of the file. */
 const ofProcess: readonly unknown[] = ['ENOENT', 'ESRCH', 'EACCES', 'EPERM']
 
-/** A file that a process runs code of, and that may be a TLS library. */
+/** A file with code mapped by a process that may be a TLS library. */
 export interface Candidate {
   readonly procDir: string
   readonly pid: number
-  /** All of the file: linkers and loaders cut code into pieces. */
+  /** All mappings of the file: linkers and loaders split code. */
   readonly mappings: readonly [Mapping, ...Mapping[]]
   readonly library: LibraryName
 }
 
-/** What is to be probed in a file. */
+/** Probes for a file. */
 export interface Plan {
   readonly path: string
-  /** By which this process reaches it. */
+  /** Path for this process. */
   readonly openPath: string
   readonly identity: string
   readonly buildId: string
   readonly library: LibraryName
   readonly probes: readonly (Probe & { readonly offset: number })[]
-  /** Why it must be left alone. */
+  /** Why it must not be probed. */
   readonly fault: string | undefined
-  /** The fault is that of the process that was looked at: another one that maps the file may have none. */
+  /** The fault is specific to the examined process: another one that maps the file may have none. */
   readonly isOfProcess: boolean
 }
 
-/** The process ended, unmapped the file, or keeps its memory to itself: another one that maps it will do. */
+/**
+ * The process ended, unmapped the file, or blocks access to its memory; another process with the file can replace it.
+ */
 export class UnreadableProcessError extends Error {}
 
 /**
- * Looks into a mapped file. What is wrong with the file's own bytes is so for all that map it, and so is other code in the
- * memory of a process: the kernel would write probes into that as well. That this process does not map the functions as
- * code, or does not let them be read, is its affair alone, which anybody who may read the file can bring about. A string: the identity
- * of one that is known. Undefined: it has nothing to probe. Throws `UnreadableProcessError`, or why the file cannot be read.
+ * Examines a mapped file. Faults in the file's own bytes, and modified code in the memory of a process, apply to all
+ * processes that map it, as the kernel would write probes into that memory too. A process that does not map the
+ * functions as code, or does not allow reading them, is a fault of the process only, as any user who may read the file
+ * can cause it. Returns a string, the identity, for a known file; undefined if there is nothing to probe. Throws
+ * `UnreadableProcessError`, or the reason why the file cannot be read.
  */
 export async function examine(
   candidate: Candidate,
@@ -54,12 +57,12 @@ export async function examine(
 ): Promise<Plan | string | undefined> {
   const { procDir, pid, mappings, library } = candidate
   const [{ range, path }] = mappings
-  // Leads to the mapped file itself, wherever it was moved and whatever took its place.
+  // Refers to the mapped file itself, even if moved or replaced.
   const openPath = `${procDir}/${pid}/map_files/${range}`
   let elf: ElfFile
   let place = -1
   try {
-    // The link is behind the lock of the process's memory: this waits for it, if for anybody, right after it was free.
+    // Reading the link takes the lock of the process's memory. The lock was just free, so this hardly waits.
     if (!(await processes.isFree(procDir, pid))) throw new UnreadableProcessError(path)
     place = openPlace(openPath)
     if (mayHangBehind(procDir, pid, place)) throw new Error('the file is on a file system that may hang')
@@ -73,7 +76,7 @@ export async function examine(
   return planOf(elf, path, openPath, library, symbol => inMemory(candidate, processes, elf, symbol))
 }
 
-/** The same of a file that nobody need map. */
+/** The same for a file that no process needs to map. */
 export async function examinePath(
   path: string,
   library: LibraryName,
@@ -96,7 +99,7 @@ async function planOf(
 ): Promise<Plan | undefined> {
   const { functions, identity, buildId } = elf
   const lacking = neededOf(library).find(name => !functions.has(name))
-  // Programs without OpenSSL inside are the rule.
+  // Most programs do not contain OpenSSL.
   if (lacking !== undefined && library === 'openssl-static') return undefined
   const plan = { path, openPath, identity, buildId, library, isOfProcess: false }
   if (lacking !== undefined) return { ...plan, probes: [], fault: `function ${lacking} not found` }
@@ -123,7 +126,7 @@ function isReplaced({ symbol }: Probe, library: LibraryName, functions: ElfFile[
   )
 }
 
-/** What is wrong with a function as a process has it in memory, and whether that says nothing of others. */
+/** Fault of a function in a process's memory, and whether it is specific to that process. */
 interface MemoryFault {
   readonly fault: string
   readonly isOfProcess: boolean
@@ -136,7 +139,7 @@ async function inMemory(
   symbol: ElfSymbol,
 ): Promise<MemoryFault | undefined> {
   const { offset, size } = symbol
-  // Behind a short function another one begins, where a probe may be as well: one that is let go is there for a moment.
+  // After a short function the next one begins, which may have a probe: a detached one remains for a moment.
   const start = size > 0 ? symbol.start.subarray(0, size) : symbol.start
   const mapping = mappings.find(
     each => offset >= each.offset && offset + start.length <= each.offset + each.size,
@@ -145,7 +148,7 @@ async function inMemory(
   const address = mapping.start + offset - mapping.offset
   try {
     const memory = await processes.memory(procDir, pid, address, start.length)
-    // Nobody changed what the process never had in memory.
+    // Code that is not in the process's memory is unmodified.
     const fault = memory && memoryFault(start, memory, elf.machine)
     return fault === undefined ? undefined : { fault, isOfProcess: false }
   } catch (error) {

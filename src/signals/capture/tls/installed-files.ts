@@ -4,15 +4,15 @@ import { realPath, sortedNames } from '../../../foundation/lib/optional-files.ts
 import { parseMounts, RemotePaths } from '../../../kernel/mounts.ts'
 import { knownPrograms, type LibraryName, libraryAt, libraryDirectories } from './libraries.ts'
 
-/** A file of the host that programs may come to map at any time. */
+/** A file of the host that programs may map at any time. */
 export interface InstalledFile {
   readonly path: string
   readonly library: LibraryName
 }
 
 /**
- * TLS libraries in the folders of the host's distribution, and programs with one inside. Looks only where a folder has
- * changed since `stamp` was made; else there are no `files`.
+ * TLS libraries in the directories of the host's distribution, and programs that contain one. Reads only if a directory
+ * has changed since `stamp`; otherwise `files` is undefined.
  */
 export function installedFiles(
   rootDir: string,
@@ -40,7 +40,7 @@ function farPaths(): RemotePaths {
   try {
     return new RemotePaths(parseMounts(readFileSync('/proc/self/mountinfo'), '/'))
   } catch {
-    return new RemotePaths([]) // without a list of mounts none is known
+    return new RemotePaths([]) // without a mount list, no remote paths are known
   }
 }
 

@@ -1,16 +1,16 @@
-// The libraries of TLS that are known, and what is probed in each.
+// Supported TLS libraries and their probed functions.
 
-/** What a probed function does, numbered as enum svc_tls_function of bpf/include/tls-call.h is. */
+/** Purpose of a probed function, numbered as enum svc_tls_function in bpf/include/tls-call.h. */
 export const tlsFunctions = ['read', 'write', 'readEx', 'writeEx', 'handshake', 'free'] as const
 export type TlsFunction = (typeof tlsFunctions)[number]
 
 export type LibraryName = 'openssl' | 'openssl-static' | 'gnutls'
 
-/** A function of a library, by its symbol. */
+/** A library function by its symbol. */
 export interface Probe {
   readonly symbol: string
   readonly does: TlsFunction
-  /** Another symbol that leads to it: where this one is, that one is left alone. */
+  /** Symbol of a function that calls this one: it is not probed if this one exists. */
   readonly insteadOf?: string
 }
 
@@ -31,7 +31,7 @@ const gnutls: readonly Probe[] = [
   { symbol: 'gnutls_deinit', does: 'free' },
 ]
 
-/** Without these a file is not that library. */
+/** Functions without which a file is not that library. */
 const needed: Readonly<Record<LibraryName, readonly string[]>> = {
   openssl: ['SSL_read', 'SSL_write', 'SSL_free'],
   'openssl-static': ['SSL_read', 'SSL_write', 'SSL_free'],
@@ -47,8 +47,8 @@ export function neededOf(library: LibraryName): readonly string[] {
 }
 
 /**
- * What a mapped file may be, by its name: `libssl.so.3`, `libssl-8f2c.so.1.1` of a Python wheel, `libgnutls.so.30`. What a
- * process runs may have OpenSSL inside, as Node.js has.
+ * Library by the name of a mapped file: `libssl.so.3`, `libssl-8f2c.so.1.1` of a Python wheel, `libgnutls.so.30`. A
+ * program may contain OpenSSL, as Node.js does.
  */
 export function libraryAt(path: string, isProgram: boolean): LibraryName | undefined {
   if (isProgram) return 'openssl-static'
@@ -69,7 +69,7 @@ function isSharedObject(name: string, stem: string): boolean {
   return rest.startsWith('.so') || (rest.startsWith('-') && rest.includes('.so'))
 }
 
-/** Where distributions keep libraries, and the programs among them that have OpenSSL inside. */
+/** Library directories of distributions, and their programs that contain OpenSSL. */
 export const libraryDirectories: readonly string[] = [
   '/usr/lib/x86_64-linux-gnu',
   '/usr/lib/aarch64-linux-gnu',

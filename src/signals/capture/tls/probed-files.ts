@@ -1,4 +1,4 @@
-// Which files have the programs at their functions: a bounded number, shared by those who bring them.
+// Files whose functions have probes: a bounded number, shared by their owners.
 
 import { FairShare, isSameOwner, type Owner, ownerText } from '../../../foundation/lib/fair-share.ts'
 import { errorText, type Logger } from '../../../foundation/lib/logger.ts'
@@ -12,17 +12,17 @@ import type { TlsPrograms } from './programs.ts'
 /** A file with TLS functions. */
 export interface Target extends Plan {
   readonly pids: Set<number>
-  /** The host's own, which is probed before anybody maps it: a program may run for less than the time between scans. */
+  /** Belongs to the host, and is probed before any process maps it: a program may run for less than a scan interval. */
   standing: boolean
   unusedMs: number
   links: UprobeHandle[]
   /** Why it is not probed. */
   reason: string
-  /** Whose place it has; undefined: none, or it needs none as the host's own. */
+  /** Owner that its place counts against; undefined: it has no place, or is the host's. */
   owner: Owner | undefined
-  /** It is for want of a place, or of time, that it is not probed. */
+  /** Not probed for lack of a place, or of time. */
   waits: boolean
-  /** It was let go: what is attached late is taken off at once. */
+  /** Dropped: a late attachment is detached at once. */
   dropped: boolean
 }
 
@@ -44,28 +44,28 @@ export interface ProbedFilesOptions {
   readonly object: BpfObject
   readonly programs: TlsPrograms
   readonly log: Logger
-  /** The kernel side looks at socket calls of TLS only while something is attached. */
+  /** The kernel side handles socket calls of TLS only while something is attached. */
   readonly setAttached: (attached: boolean) => void
   readonly ownerOf: (pid: number) => Owner
 }
 
 const mostPlaces = 128
-/** Of the host's own libraries, which nobody else can fill. */
+/** Maximum files of the host's own libraries, which users cannot fill. */
 const mostStanding = 32
-/** Files that are being let go while others wait: the kernel takes its time for each. */
+/** Maximum files being detached while others wait: each takes the kernel some time. */
 const mostLeaving = 256
-/** Processes of a file that are asked for whether somebody else needs it. */
+/** Processes of a file that are checked for another owner that needs it. */
 const mostAsked = 16
-/** So long an attachment is waited for, which the memory of a hostile process may hold up. */
+/** Maximum wait for an attachment, which the memory lock of a hostile process may delay. */
 const attachMs = 1000
 
 export class ProbedFiles {
-  /** Files that got no place, and those whose place another owner took, since the start. */
+  /** Files without a place, and files that lost theirs to another owner, since the start. */
   refused = 0
   taken = 0
   readonly #options: ProbedFilesOptions
   readonly #share = new FairShare(mostPlaces)
-  /** Those that have a place, in the order of their coming. */
+  /** Files with a place, in order of arrival. */
   readonly #placed = new Set<Target>()
   readonly #leaving = new Set<Promise<unknown>>()
   #standing = 0
@@ -76,8 +76,8 @@ export class ProbedFiles {
   }
 
   /**
-   * Attaches to a file, which is `owner`'s (undefined: the host's own), where there is a place for it; else it says why
-   * not. Throws `Gone` where the file is.
+   * Attaches to a file of `owner` (undefined: the host's own) if there is a place; otherwise sets the reason. Throws
+   * `Gone` if the file is gone.
    */
   async attach(target: Target, owner: Owner | undefined): Promise<void> {
     if (!this.#place(target, owner)) {
@@ -90,14 +90,14 @@ export class ProbedFiles {
     await within(attachMs, this.#link(target))
   }
 
-  /** Lets a file go. The kernel takes a few hundredths of a second for it, in which nothing waits. */
+  /** Drops a file. The kernel takes some hundredths of a second, in which nothing blocks. */
   drop(target: Target): void {
     target.dropped = true
     this.#free(target)
     this.#detach(target)
   }
 
-  /** Lets go of all that has a place. Resolves when the kernel has. */
+  /** Drops all files. Resolves when the kernel has detached them. */
   async close(): Promise<void> {
     this.#closed = true
     this.#options.setAttached(false)
@@ -105,7 +105,7 @@ export class ProbedFiles {
     await Promise.all(this.#leaving)
   }
 
-  /** False: there is none, and the target has the reason. */
+  /** False: no place; the target has the reason. */
   #place(target: Target, owner: Owner | undefined): boolean {
     if (this.#leaving.size >= mostLeaving) {
       target.reason = 'too many files are being detached right now'
@@ -140,7 +140,7 @@ export class ProbedFiles {
     return true
   }
 
-  /** The youngest place of an owner goes, unless somebody else with fewer places needs the file as well. */
+  /** Frees the newest place of an owner, unless another owner with fewer places needs the file too. */
   #takeFrom(giver: Owner, taker: Owner): void {
     const held = [...this.#placed].filter(({ owner }) => owner !== undefined && isSameOwner(owner, giver))
     for (const target of held) {
@@ -183,7 +183,7 @@ export class ProbedFiles {
     const links: UprobeHandle[] = []
     const returns = target.probes.filter(({ does }) => does !== 'free')
     try {
-      // A call that is seen to begin must be seen to return.
+      // Return probes first: a call whose start is seen must have an end.
       links.push(await this.#attached(programs.leave, target, returns, true))
       for (const program of new Set(Object.values(programs.enter))) {
         const begun = target.probes.filter(({ does }) => programs.enter[does] === program)
@@ -222,7 +222,7 @@ export class ProbedFiles {
     target.links = []
   }
 
-  /** What is attached last is taken off first. */
+  /** Detaches in reverse order. */
   #leave(links: readonly UprobeHandle[]): void {
     if (links.length === 0) return
     const done = (async () => {

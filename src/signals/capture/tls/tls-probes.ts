@@ -17,62 +17,62 @@ import { type LibraryName, libraryAt } from './libraries.ts'
 import { ProbedFiles, type Target, targetOf } from './probed-files.ts'
 import type { TlsPrograms } from './programs.ts'
 
-/** A file that was looked at for what goes inside TLS, for the status document. */
+/** A file examined for TLS, for the status document. */
 export interface TlsAttachment {
-  /** As a process that maps it sees it. */
+  /** Path as seen by a process that maps it. */
   readonly path: string
   /** Device and inode. */
   readonly inode: string
   readonly buildId: string
   readonly library: LibraryName
-  /** Functions that are probed. */
+  /** Probed functions. */
   readonly symbols: readonly string[]
-  /** How many processes map it, as far as they were looked at. */
+  /** Number of processes that map it, as far as they were scanned. */
   readonly processes: number
   readonly attached: boolean
-  /** Why it is not; empty where it is. */
+  /** Why it is not probed; empty if it is. */
   readonly reason: string
 }
 
 export interface TlsProbesOptions {
   readonly log: Logger
   readonly programs: TlsPrograms
-  /** Processes are those listed here. */
+  /** Directory that lists processes. */
   readonly procDir?: string
-  /** Where the host's own files are. */
+  /** Root directory of the host's own files. */
   readonly rootDir?: string
-  /** Number of this process as `procDir` has it: it is never looked at. */
+  /** Number of this process in `procDir`; it is never scanned. */
   readonly selfPid: number
-  /** Whether what runs from this path, or the library there, is to be left alone. */
+  /** Whether a program path or library path is excluded. */
   readonly denied?: (path: string) => boolean
-  /** Nobody may map a file for so long before it is let go. */
+  /** Milliseconds without a process that maps a file before it is dropped. */
   readonly lingerMs?: number
-  /** The kernel side looks at socket calls of TLS only while something is attached. */
+  /** The kernel side handles socket calls of TLS only while something is attached. */
   readonly setAttached: (attached: boolean) => void
 }
 
-/** What whoever reads inside TLS chooses; the rest is the back end's. */
+/** Options of the caller; the back end sets the rest. */
 export type TlsOptions = Omit<TlsProbesOptions, 'programs' | 'selfPid' | 'setAttached'>
 
 const scanMs = 5000
-/** So many times as long pass between looks, step by step while svc takes too much CPU. */
+/** Factors of the scan interval, by steps, while svc uses too much CPU. */
 const slowerBy = [1, 4, 16] as const
-/** A process is looked at again after this time, then after twice as long each time: libraries may be loaded late. */
+/** Interval until a process is scanned again, doubled each time: libraries may be loaded late. */
 const againMs = 5000
 const mostAgainMs = 300_000
 const lingerMs = 60_000
 const noticedMs = 100
 const mostKnownFiles = 8192
-/** Files that are known to have TLS functions, probed or not. */
+/** Maximum files with TLS functions, probed or not. */
 const mostTargets = 512
 const mostUsers = 1000
-/** So long other work waits for its turn. */
+/** Milliseconds of work before yielding. */
 const turnMs = 2
-/** Mappings of a process between which other work may have its turn. */
+/** Mappings of a process between yields. */
 const linesAtOnce = 100
-/** In one scan, the files of one owner are looked into for so long: the others come first, and it goes on with the next. */
+/** Milliseconds per scan for the files of one owner; the rest follows in the next scan. */
 const examineMs = 250
-/** After which the next scan follows where there was more to look into. */
+/** Pause before the next scan if there is more to examine. */
 const pauseMs = 500
 
 interface Looked {
@@ -82,8 +82,8 @@ interface Looked {
 }
 
 /**
- * Finds the TLS libraries that processes map and attaches the programs that read what goes inside, once for each file.
- * Nothing of a process is changed but what the kernel does for a breakpoint.
+ * Finds the TLS libraries that processes map and attaches the programs that read inside TLS, once per file. Changes
+ * nothing in a process beyond the kernel's breakpoints.
  */
 export class TlsProbes {
   readonly #object: BpfObject
@@ -94,15 +94,15 @@ export class TlsProbes {
   readonly #deniedPids: MapHandle
   /** By device and inode. */
   readonly #targets = new Map<string, Target>()
-  /** What a mapping leads to; undefined: nothing with TLS functions. */
+  /** Identity by mapping; undefined: no TLS functions. */
   readonly #files = small(new BoundedMap<string, { readonly identity: string | undefined }>(mostKnownFiles))
-  /** When a process was found to have other code in its memory than the file, by it and its mapping. */
+  /** Time when modified code was found in a process's memory, by process and mapping. */
   readonly #faults = small(new BoundedMap<string, number>(mostKnownFiles))
   readonly #looked = new Map<number, Looked>()
   readonly #denied = new Set<number>()
-  /** Milliseconds for the files of each owner in this scan. */
+  /** Milliseconds spent on the files of each owner in this scan. */
   readonly #spent = new Map<string, number>()
-  /** Some owner has more files than were looked into in this scan. */
+  /** An owner has files left for the next scan. */
   #hasMore = false
   #timer: NodeJS.Timeout | undefined
   #soon: NodeJS.Timeout | undefined
@@ -123,13 +123,15 @@ export class TlsProbes {
     this.#probed = new ProbedFiles({ object, programs, log, setAttached, ownerOf: pid => this.#ownerOf(pid) })
   }
 
-  /** Scans now, and from now on. Resolves when the processes that are there have been looked at. */
+  /** Starts scanning. Resolves when the existing processes have been scanned. */
   start(): Promise<void> {
     this.#scanRegularly()
     return this.scan()
   }
 
-  /** What does less while svc takes too much CPU: new processes are looked at later, those that end before not at all. */
+  /**
+   * Reduces work while svc uses too much CPU: new processes are scanned later, and those that end earlier are missed.
+   */
   get lever(): CpuLever {
     const slowness = this.#slowness
     return {
@@ -151,7 +153,7 @@ export class TlsProbes {
     this.#timer.unref()
   }
 
-  /** A process runs another program now: it is looked at soon. */
+  /** Scans a process soon after it executed another program. */
   noticed(pid: number): void {
     if (this.#closed) return
     this.#looked.delete(pid)
@@ -166,18 +168,18 @@ export class TlsProbes {
     this.#soon.unref()
   }
 
-  /** Files that got no place, and those whose place another owner took, since the start. */
+  /** Files without a place, and files that lost theirs to another owner, since the start. */
   get losses(): ShareLosses {
     const { refused, taken } = this.#probed
     return { refused, taken }
   }
 
-  /** Questions to processes that kept their memory to themselves, since the start, by why they have no answer. */
+  /** Failed reads of process memory since the start, by reason. */
   get unread(): Readonly<Record<'late' | 'refused' | 'unavailable', number>> {
     return this.#processes.lost
   }
 
-  /** Looks at all processes that are new or due. Never rejects. */
+  /** Scans all processes that are new or due. Never rejects. */
   scan(): Promise<void> {
     if (this.#closed) return Promise.resolve()
     this.#scanning ??= this.#scanAll()
@@ -203,12 +205,12 @@ export class TlsProbes {
     )
   }
 
-  /** Processes that map a file, by its device and inode; as far as they were looked at, and 1,000 at most. */
+  /** Processes that map a file, by its device and inode; only scanned ones, at most 1,000. */
   usersOf(inode: string): readonly number[] {
     return [...(this.#targets.get(inode)?.pids ?? [])].slice(0, mostUsers)
   }
 
-  /** Detaches all. Resolves when the kernel has let go: half a second for 128 files, before Linux 6.6 0.1 s for each place. */
+  /** Detaches all. Resolves when the kernel is done: half a second for 128 files; before Linux 6.6, 0.1 s per place. */
   close(): Promise<void> {
     this.#closing ??= this.#closeNow()
     return this.#closing
@@ -255,7 +257,7 @@ export class TlsProbes {
       this.#looked.set(pid, { atMs: nowMs, waitMs: againMs, owner: undefined })
       return true
     }
-    // Whoever has the number of one that was denied must not be taken for it.
+    // The number of a denied process may be reused by another one.
     if (nowMs - looked.atMs < looked.waitMs) return this.#denied.has(pid)
     looked.atMs = nowMs
     looked.owner = undefined
@@ -271,7 +273,7 @@ export class TlsProbes {
     const found = new Set<Target>()
     if (!denied) {
       const candidates = await this.#candidates(pid, program)
-      if (candidates === undefined) return // its list is behind a lock that it keeps: it is looked at again later
+      if (candidates === undefined) return // the memory lock of the process is taken: scan again later
       for (const candidate of candidates) {
         const target = await this.#targetOf(candidate)
         if (target !== undefined) found.add(target)
@@ -284,7 +286,7 @@ export class TlsProbes {
     }
   }
 
-  /** Undefined where nobody knows. */
+  /** Undefined if unknown. */
   async #candidates(pid: number, program: string): Promise<Iterable<Candidate> | undefined> {
     const found = new Map<string, Candidate & { readonly mappings: [Mapping, ...Mapping[]] }>()
     let list: Buffer
@@ -292,10 +294,10 @@ export class TlsProbes {
     try {
       list = await this.#processes.maps(this.#procDir, pid)
     } catch (error) {
-      // It is gone, or is hidden from this process: of those that are, capabilities tell more than each of them.
+      // It has ended, or is hidden from this process; hidden processes are visible by our capabilities anyway.
       return error instanceof NoAnswerError ? undefined : []
     } finally {
-      this.#turn.begin() // others had the thread meanwhile
+      this.#turn.begin() // other work ran in between
     }
     let lines = 0
     for (const mapping of mappingsIn(list)) {
@@ -316,7 +318,7 @@ export class TlsProbes {
     if (known !== undefined && known.identity === undefined) return undefined
     const target = known?.identity && this.#targets.get(known.identity)
     if (target && !target.isOfProcess) return target
-    // The kernel puts each program, and each library that is loaded anew, to another place.
+    // Address space randomisation makes the range specific to each program and each load of a library.
     const own = `${candidate.pid} ${candidate.mappings[0].range} ${file}`
     const faultMs = this.#faults.get(own)
     if (faultMs !== undefined && performance.now() - faultMs < mostAgainMs) return target || undefined
@@ -340,7 +342,7 @@ export class TlsProbes {
     }
   }
 
-  /** Whether the files of an owner took long enough in this scan: its process is looked at again with the next one. */
+  /** Whether an owner's files used up their time in this scan; then its process is scanned again in the next. */
   #isSpent(pid: number, owner: Owner): boolean {
     if ((this.#spent.get(ownerText(owner)) ?? 0) < examineMs) return false
     this.#hasMore = true
@@ -361,14 +363,14 @@ export class TlsProbes {
     return this.#adopt(plan, owner, pid)
   }
 
-  /** Whether what is known of a file holds for all that map it. */
+  /** Whether the result for a file applies to all processes that map it. */
   #isSettled(identity: string): boolean {
     return this.#targets.get(identity)?.isOfProcess === false
   }
 
   /**
-   * Makes a target of what was found, and attaches to it, unless it is one. `owner`: who brings it, with process `pid`;
-   * undefined: it is the host's own. Throws `Gone`.
+   * Adds a target for the plan and attaches to it, unless there is one. `owner` brings it with process `pid`;
+   * undefined: the host's own. Throws `Gone`.
    */
   async #adopt(plan: Plan | string | undefined, owner?: Owner, pid?: number): Promise<Target | undefined> {
     if (plan === undefined || this.#closed) return undefined
@@ -387,7 +389,7 @@ export class TlsProbes {
     return target
   }
 
-  /** The kernel follows the link of process `pid` once more, in a thread that waits for the lock of its memory. */
+  /** The kernel resolves the link of process `pid` again, in a thread that waits for the lock of its memory. */
   async #attach(target: Target, owner?: Owner, pid?: number): Promise<void> {
     try {
       if (pid !== undefined && !(await this.#processes.isFree(this.#procDir, pid)))
@@ -399,7 +401,7 @@ export class TlsProbes {
     }
   }
 
-  /** The one that waits for a place, or was left alone, for the longest time makes room for what may get one. */
+  /** Removes the oldest target that waits for a place or is excluded. */
   #forgetWaiting(): boolean {
     for (const [identity, target] of this.#targets) {
       if (target.reason === '' || target.owner !== undefined || target.standing) continue
@@ -409,7 +411,7 @@ export class TlsProbes {
     return false
   }
 
-  /** Files that found no place may find one by now. */
+  /** Retries files that had no place. */
   async #placeWaiting(): Promise<void> {
     for (const target of this.#targets.values()) {
       const [pid] = target.pids
@@ -417,13 +419,13 @@ export class TlsProbes {
       try {
         await this.#attach(target, this.#ownerOf(pid), pid)
       } catch {
-        // The process that led to it is gone: another one will.
+        // The process that provided the path is gone; another one will.
       }
       await this.#turn.rest()
     }
   }
 
-  /** The host's own libraries, when a folder of them has changed. */
+  /** Finds the host's own libraries if a directory changed. */
   async #findStanding(): Promise<void> {
     const { stamp, files } = installedFiles(this.#options.rootDir ?? '/', this.#standingStamp)
     if (files === undefined) return

@@ -4,7 +4,7 @@ import { posix } from 'node:path'
 import { u64 } from '../../../foundation/lib/u64.ts'
 import { utf8Text } from '../../../foundation/lib/utf8-text.ts'
 
-/** ioctl(2) on an open file of the file system; `argument` goes in and comes out. Throws with `code`. */
+/** ioctl(2) on an open file of the file system; `argument` is input and output. Throws an error with `code`. */
 export type Ioctl = (request: number, argument: Uint8Array) => void
 
 export interface BtrfsDevice {
@@ -48,7 +48,7 @@ export function readBtrfsDevices(ioctl: Ioctl): BtrfsDevices {
   return { uuid: uuidOf(info, 16), devices }
 }
 
-/** Undefined: no device has this number. */
+/** Undefined if no device has this number. */
 function readDevice(ioctl: Ioctl, number: number): BtrfsDevice | undefined {
   const info = Buffer.alloc(devInfoBytes)
   info.writeUInt32LE(number, 0)

@@ -1,6 +1,9 @@
 import { posix } from 'node:path'
 
-/** Label value from a text: lower case, other characters than letters, digits, `:` and `_` as `_`, none at the ends. */
+/**
+ * Label value from a text: lower case, with other characters than letters, digits, `:` and `_` replaced by `_`, and
+ * none of those at the ends.
+ */
 export function cleanName(text: string): string {
   const clean = text.toLowerCase().replace(/[^a-z0-9:_]/gu, '_')
   let start = 0

@@ -11,7 +11,7 @@ export type Patterns = string | readonly string[]
 export interface DeviceFilterOptions {
   readonly include: Patterns
   readonly exclude: Patterns
-  /** Default of `exclude`: it yields to `include` instead of conflicting with it. */
+  /** Default of `exclude`: an `include` replaces it instead of conflicting with it. */
   readonly defaultExclude?: Patterns
 }
 

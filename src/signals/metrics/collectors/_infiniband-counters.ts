@@ -28,7 +28,7 @@ const conventions: Readonly<Record<string, FamilyOptions>> = {
   port_constraint_errors_transmitted: errors('constraint', 'transmit'),
 }
 
-/** Options of standard error counters; counters added by drivers count the same errors again, by effect. */
+/** Options of standard error counters; drivers' own counters count the same errors again, by effect. */
 function errors(type: string, direction?: 'receive' | 'transmit'): FamilyOptions {
   return {
     otel: {

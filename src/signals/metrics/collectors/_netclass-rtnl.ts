@@ -37,7 +37,7 @@ const up = 6
 const numbers: ReadonlyMap<number, readonly Family[]> = new Map([
   [4, [links.mtu]],
   [13, [links.transmit_queue_length]],
-  // Both, as in the replaced exporter.
+  // The replaced exporter shows both.
   [17, [links.iface_link_mode, links.dormant]],
   [27, [links.net_dev_group]],
   [33, [links.carrier]],

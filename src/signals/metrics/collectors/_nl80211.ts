@@ -128,7 +128,7 @@ export function readStation(message: Range): WifiStation | undefined {
     for (inner.within(attributes); inner.next(); ) {
       const { type } = inner
       if (type === 1) found.inactiveSeconds = inner.u32() / 1000
-      // The 32-bit counters come too, and before those of 64 bits.
+      // The 32-bit counters are sent too, before those of 64 bits.
       else if (type === 2) found.receivedBytes ||= inner.u32()
       else if (type === 3) found.transmittedBytes ||= inner.u32()
       else if (type === 7) found.signalDbm = (inner.u8() << 24) >> 24

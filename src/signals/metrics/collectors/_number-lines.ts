@@ -4,7 +4,7 @@ import type { Family, Readings } from './collector.ts'
 /** Maximum cached lines of a file: the longest files have some two hundred, which change only with the kernel. */
 const mostLines = 512
 
-/** A file of /proc with a name and a number per line. */
+/** A file of /proc with a name and a number on each line. */
 export class NumberLines {
   readonly #path: string
   readonly #familyOf: (name: string) => Family | undefined
@@ -22,7 +22,7 @@ export class NumberLines {
     const scan = this.#scan.reset(bytes)
     let found = false
     for (let line = 0; scan.line(); line++) {
-      // Lines have the same names at each scrape: comparing a name is cheaper than creating it.
+      // Lines have the same names at each scrape, and comparing a name is cheaper than creating it.
       const before = this.#lines[line]
       const isKnown = before !== undefined && scan.pass(before.prefix)
       found ||= isKnown

@@ -1,12 +1,12 @@
 import { utf8Text } from '../../../foundation/lib/utf8-text.ts'
 import type { Tree } from './collector.ts'
 
-/** Readings before an unreadable file is tried again, unless something changed before. */
+/** Readings before an unreadable file is tried again, unless it changed before. */
 const patience = 16
 /** Length of the longest one, an alias (IFALIASZ). */
 const mostBytes = 256
 
-/** A one-line file of sysfs. Some drivers refuse some reads, which costs twenty times as much as a read. */
+/** A one-line file of sysfs. Some drivers reject some reads, which costs twenty times as much as a read. */
 export class PropertyFile {
   readonly #sys: Tree
   readonly #path: string
@@ -22,7 +22,7 @@ export class PropertyFile {
     this.#readingsToSkip = 0
   }
 
-  /** Number in the file; undefined if it is missing, or the driver refuses. */
+  /** Number in the file; undefined if it is missing or the driver rejects the read. */
   number(): number | undefined {
     const bytes = this.#bytes()
     if (bytes === undefined) return undefined
@@ -31,7 +31,7 @@ export class PropertyFile {
     return value
   }
 
-  /** Text of the file; '' if it is missing, or the driver refuses. */
+  /** Text of the file; '' if it is missing or the driver rejects the read. */
   text(): string {
     const bytes = this.#bytes()
     return bytes === undefined ? '' : utf8Text(bytes, 0, bytes.length).trim()
@@ -48,7 +48,7 @@ export class PropertyFile {
     try {
       bytes = this.#sys.bytes(this.#path)
     } catch {
-      this.#find() // which throws where it is neither gone nor refused
+      this.#find() // throws, unless it is missing or rejected
       return undefined
     }
     if (bytes.length <= mostBytes + 1) return bytes

@@ -38,7 +38,7 @@ export const linkCounters = [
 const withoutCounters = attribute(linkAttribute.extensionMask, u32(8))
 const attributes = new Attributes()
 
-/** All links, with all that the kernel says about them. */
+/** All links with all of their attributes. */
 export function eachLink(each: (link: Message) => void): void {
   askKernel(protocols.route, { type: getLink, payload: Buffer.alloc(linkHeaderBytes) }, each)
 }

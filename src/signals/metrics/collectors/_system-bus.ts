@@ -38,7 +38,7 @@ export class BusService {
     return this.#client.call({ ...request, destination: this.#destination }, this.#signal)
   }
 
-  /** Property of this type; undefined if the service refuses, or has another type. */
+  /** Property of this type; undefined if the service rejects the request, or has another type. */
   async property(path: string, owner: string, name: string, type: string): Promise<DBusValue | undefined> {
     try {
       const [variant] = await this.call({
@@ -65,7 +65,7 @@ export async function readAll<T>(objects: readonly T[], read: (object: T) => Pro
     try {
       while (next < objects.length) await read(objects[next++]!)
     } finally {
-      next = objects.length // for the others, after a failure
+      next = objects.length // stops the other workers after a failure
     }
   }
   await Promise.all(Array.from({ length: width }, work))

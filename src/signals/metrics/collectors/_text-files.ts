@@ -121,6 +121,6 @@ function matching(part: string): RegExp | undefined {
   try {
     return linearRegExp(`(?s)^${source}$`)
   } catch {
-    return undefined // a range that ends before it begins
+    return undefined // an invalid range
   }
 }

@@ -228,8 +228,8 @@ function sizeAt(sys: Tree, path: string): number {
 }
 
 /**
- * A number from bch_hprint() of the kernel: with a letter for a power of 1024, and a fraction in
- * 1024ths of ten. Without a letter, the fraction is dropped.
+ * A number from bch_hprint() of the kernel: with a letter for a power of 1024, and a fraction in 1024ths of ten.
+ * Without a letter the fraction is ignored.
  */
 function sizeOf(text: string, where: string): number {
   const [, sign, whole, fraction = '0', letter = ''] = /^(-?)(\d+)(?:\.(\d+))?([kMGTPEZY]?)$/.exec(text) ?? []

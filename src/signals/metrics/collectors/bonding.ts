@@ -12,7 +12,7 @@ export const bonding = collector({
   metrics: [slaves, active],
   start: (_options, { host: { sys } }) => ({
     collect(readings) {
-      // A bond may disappear during the reading: then it is omitted rather than shown in part.
+      // A bond that disappears during the reading is omitted rather than shown in part.
       const bonds = words(read(sys, 'class/net/bonding_masters')).map(master => {
         const states = words(read(sys, `class/net/${master}/bonding/slaves`)).map(slave =>
           state(sys, master, slave),

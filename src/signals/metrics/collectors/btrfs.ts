@@ -114,11 +114,11 @@ function showFilesystem(sys: Tree, path: string, uuid: string, devices: number, 
   readings.set(globalReserve, numberAt(sys, `${path}/allocation/global_rsv_size`), uuid)
   // Since Linux 6.0.
   const commit = sys.find(`${path}/commit_stats`) ?? ''
-  const told = (key: string) => Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(commit)?.[1] ?? 0)
-  readings.set(commits, told('commits'), uuid)
-  readings.set(lastCommit, told('last_commit_ms') / 1000, uuid)
-  readings.set(maxCommit, told('max_commit_ms') / 1000, uuid)
-  readings.set(allCommits, told('total_commit_ms') / 1000, uuid)
+  const field = (key: string) => Number(new RegExp(`^${key} (\\d+)$`, 'm').exec(commit)?.[1] ?? 0)
+  readings.set(commits, field('commits'), uuid)
+  readings.set(lastCommit, field('last_commit_ms') / 1000, uuid)
+  readings.set(maxCommit, field('max_commit_ms') / 1000, uuid)
+  readings.set(allCommits, field('total_commit_ms') / 1000, uuid)
   for (const type of ['data', 'metadata', 'system']) {
     const group = `${path}/allocation/${type}`
     readings.set(reserved, numberAt(sys, `${group}/bytes_reserved`), type, uuid)
@@ -145,7 +145,7 @@ function ratioOf(mode: string, devices: number): number {
   return devices > parity ? devices / (devices - parity) : 0
 }
 
-/** Devices by UUID of their file system, for file systems that can be queried over one of their mounts. */
+/** Devices by UUID of their file system, for file systems that can be queried through one of their mounts. */
 function devicesByUuid(mounts: MountTable, log: Logger): ReadonlyMap<string, readonly BtrfsDevice[]> {
   const found = new Map<string, readonly BtrfsDevice[]>()
   const native = loadNative()

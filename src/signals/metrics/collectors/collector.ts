@@ -18,7 +18,7 @@ export type { Host, Tree } from '../../../foundation/model/host.ts'
 export interface Env {
   readonly host: Host
   readonly log: Logger
-  /** Reason why nothing may be loaded into the kernel; undefined if it may. */
+  /** Reason why nothing may be loaded into the kernel; undefined if loading is allowed. */
   readonly withoutEbpf?: string | undefined
 }
 
@@ -32,11 +32,11 @@ export interface Collector<K extends Keys = Keys, N extends string = string> {
   readonly summary: string
   /** Main source: files, or a service; undefined for several sources. */
   readonly source?: string
-  /** Default switch, as in the replaced exporter (1.12.1). */
+  /** Whether it is on by default, as in the replaced exporter (1.12.1). */
   readonly enabledByDefault: boolean
   /** All families with fixed names. */
   readonly metrics: readonly Family[]
-  /** Sentence about further families with names from the data. */
+  /** Sentence about further families whose names come from the data. */
   readonly dynamic?: string
   readonly options?: K
   /**
@@ -46,7 +46,7 @@ export interface Collector<K extends Keys = Keys, N extends string = string> {
   readonly flags?: Readonly<Record<string, string>>
   /** Defaults in `svc node-exporter`, if they differ. */
   readonly asOriginal?: { readonly [P in keyof K]?: Infer<K[P]> }
-  /** Another key for its switch. */
+  /** Alternative key of its switch. */
   readonly alias?: string
   /** Starts the collector, without reading yet. Throws an error with a reason for conflicting options. */
   start(options: { readonly [P in keyof K]: Infer<K[P]> }, env: Env): Reader

@@ -194,7 +194,7 @@ export const diskstats = collector({
           }
           device.round = round
         }
-        // Only now: reading their files overwrites the bytes that are scanned above.
+        // Only now, as reading their files overwrites the bytes scanned above.
         for (const [name, device] of known) {
           if (device.round === round) device.show(readings, host)
           else known.delete(name)

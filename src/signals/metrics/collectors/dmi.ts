@@ -51,7 +51,7 @@ export const dmi = collector({
     const read = () => {
       const nothing = new NoData(`${sys.at(directory)} is empty: the firmware has no DMI`)
       if (!sys.exists(directory)) throw nothing
-      // Serial numbers are for root only: their labels are not there for others.
+      // Only root can read serial numbers; other users lack these labels.
       const found = labels.flatMap(([label, file = label]) => {
         const value = sys.find(`${directory}/${file}`)
         return value === undefined ? [] : [[label, value.slice(0, mostCharacters)] as const]

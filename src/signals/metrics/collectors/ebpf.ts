@@ -143,7 +143,7 @@ export function mostOpen(bytes: Buffer): readonly (readonly [name: string, files
   let rest = 0
   for (const [, files] of sorted.slice(mostNames)) rest += files
   const shown = new Map(sorted.slice(0, mostNames))
-  // A process may have this name too.
+  // A process may have this name, too.
   if (sorted.length > mostNames) shown.set('other', (shown.get('other') ?? 0) + rest)
   return [...shown]
 }

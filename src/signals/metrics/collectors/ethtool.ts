@@ -64,7 +64,7 @@ export const ethtool = collector({
   start: ({ device_include, device_exclude, metrics_include }, { host, log }) => {
     const shows = deviceFilter({ include: device_include, exclude: device_exclude }, 'ethtool')
     const wanted = linearRegExp(metrics_include)
-    const tell = limitRepeats(log, 3_600_000)
+    const report = limitRepeats(log, 3_600_000)
     const known = families(name => (wanted.test(name) ? (common[name] ?? statisticFamily(name)) : undefined))
     return {
       collect(readings) {
@@ -80,7 +80,7 @@ export const ethtool = collector({
               if (code === undefined) throw error
               // A driver may refuse any request, as most without hardware do.
               const level = code === 'ENOTSUP' ? 'debug' : 'warn'
-              tell(level, `${device} ${code}`, 'cannot query a network device', { device, error })
+              report(level, `${device} ${code}`, 'cannot query a network device', { device, error })
             }
           }
         }
@@ -134,14 +134,14 @@ function showStatistics(
     readings.set(family, value, device)
 }
 
-/** Statistics to show. All that end up with the same name are left out, as they would be ambiguous. */
+/** Statistics to show. Those that would get the same name are omitted, as they would be ambiguous. */
 export function shownStatistics(
   names: Buffer,
   values: Buffer,
   count: number,
   known: FamilyOf,
 ): readonly (readonly [family: Family, value: number])[] {
-  // By name: names that differ only in case would be different families of one name.
+  // By name: names that differ only in case would make several families of one name.
   const shown = new Map<string, readonly [Family, number] | undefined>()
   for (let i = 0; i < count; i++) {
     const name = textAt(names, strings.header + i * strings.bytes)
@@ -154,7 +154,7 @@ export function shownStatistics(
   return [...shown.values()].filter(one => one !== undefined)
 }
 
-/** A field of 32 bytes, ended by a zero where it is shorter. */
+/** A field of 32 bytes, terminated by a zero if it is shorter. */
 function textAt(bytes: Buffer, at: number): string {
   const zero = bytes.indexOf(0, at)
   return utf8Text(bytes, at, zero < 0 || zero > at + strings.bytes ? at + strings.bytes : zero)

@@ -25,10 +25,7 @@ const info = gauge('fibrechannel_info', 'What a Fibre Channel host is and can; a
   labels: facts.map(({ file }) => file),
 })
 
-/**
- * Counters in the semantic conventions, by name. Frames with an error have one of several errors, which are also
- * counted.
- */
+/** Counters in the semantic conventions, by name. A frame with an error is also counted under the kind of error. */
 const conventions: Readonly<Record<string, OtelName>> = {
   rx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'receive' }),
   tx_frames: convention('hw.network.packets', '{packet}', { 'network.io.direction': 'transmit' }),

@@ -65,8 +65,8 @@ const defaultPoints =
 
 /** Maximum wait of a scrape for mounts that may hang, in milliseconds, */
 const patienceMs = 500
-/** and for those that have not responded since the scrape before. */
-const owingPatienceMs = 50
+/** and for those that have not responded since the previous scrape. */
+const pendingPatienceMs = 50
 const timedOut = 'mountpoint timeout'
 
 /** Space on mounted file systems, from /proc/1/mountinfo and statfs(2). */
@@ -248,7 +248,7 @@ interface RemoteMount {
   readonly key: string
   readonly path: Buffer
   /** Whether a request is pending. */
-  owes: boolean
+  isPending: boolean
   answer: Answer
   /** Time of the last answer, by `performance.now()`. */
   answeredAt: number
@@ -277,18 +277,18 @@ class RemoteMounts {
     for (const key of this.#mounts.keys()) if (!byKey.has(key)) this.#mounts.delete(key)
     for (const [key, path] of byKey)
       if (!this.#mounts.has(key))
-        this.#mounts.set(key, { key, path, owes: false, answer: timedOut, answeredAt: -1, tookMs: 0 })
+        this.#mounts.set(key, { key, path, isPending: false, answer: timedOut, answeredAt: -1, tookMs: 0 })
   }
 
   /** Queries mounts without a pending request, and waits briefly for all. */
   async ask(signal: AbortSignal): Promise<void> {
     const all = [...this.#mounts.values()]
-    const owing = all.filter(({ owes }) => owes)
-    const fresh = all.filter(({ owes }) => !owes)
+    const pending = all.filter(({ isPending }) => isPending)
+    const fresh = all.filter(({ isPending }) => !isPending)
     for (const mount of fresh) void this.#ask(mount)
     await Promise.all([
       this.#answers(fresh, patienceMs, signal),
-      this.#answers(owing, owingPatienceMs, signal),
+      this.#answers(pending, pendingPatienceMs, signal),
     ])
     this.#since = this.#lastEnd
     this.#lastEnd = performance.now()
@@ -307,14 +307,14 @@ class RemoteMounts {
 
   /** Never rejects. */
   async #ask(mount: RemoteMount): Promise<void> {
-    mount.owes = true
+    mount.isPending = true
     const askedAt = performance.now()
     mount.answer = await this.#files
       .statfs(mount.path, mount.key)
       .catch((error: RemoteFileError) => error.message)
     mount.answeredAt = performance.now()
     mount.tookMs = mount.answeredAt - askedAt
-    mount.owes = false
+    mount.isPending = false
     for (const look of this.#waiting) look()
   }
 
@@ -326,7 +326,7 @@ class RemoteMounts {
       end = resolve
     })
     const look = () => {
-      if (!mounts.some(({ owes }) => owes)) end()
+      if (!mounts.some(({ isPending }) => isPending)) end()
     }
     const timer = setTimeout(end, Math.min(ms, this.#timeoutMs))
     signal.addEventListener('abort', end)

@@ -142,7 +142,7 @@ export const hwmon = collector({
         try {
           bytes = sys.bytes(path)
         } catch (error) {
-          // Sensors that are off or busy answer with errors of all kinds.
+          // Sensors that are off or busy return errors of all kinds.
           if ((error as NodeJS.ErrnoException).code === 'ENOENT') whole = false
           continue
         }
@@ -239,7 +239,7 @@ function textOf(tree: Tree, path: string): string | undefined {
     const bytes = tree.bytes(path)
     return utf8Text(bytes, 0, Math.min(bytes.length, mostBytes)).replace(/^\n+|\n+$/g, '')
   } catch {
-    return undefined // a sensor's label is worth no failure, and the driver may answer with any error
+    return undefined // a missing label is not a failure, and drivers return any error
   }
 }
 

@@ -8,7 +8,7 @@ const sessions = gauge('logind_sessions', 'Login sessions, by seat; sessions ove
 // Values of logind 229, as in the replaced exporter: later ones are counted as "other".
 const types = ['other', 'unspecified', 'tty', 'x11', 'wayland', 'mir', 'web']
 const classes = ['other', 'user', 'greeter', 'lock-screen', 'background']
-/** Seats, and sessions. */
+/** Maximum seats, and maximum sessions. */
 const most = 4096
 
 type Labels = readonly [kind: string, remote: string, seat: string, type: string]
@@ -37,7 +37,7 @@ export const logind = collector({
   },
 })
 
-/** Counts of every combination, those without a session included. Sessions of unknown seats are not counted. */
+/** Counts of every combination, including those without sessions. Sessions of unknown seats are not counted. */
 function countAll(
   seats: readonly string[],
   found: readonly Labels[],
@@ -68,7 +68,7 @@ async function listSessions(service: BusService): Promise<readonly Labels[]> {
       property('Type', 's'),
       property('Class', 's'),
     ])
-    // It has ended since.
+    // It ended in the meantime.
     if (remote === undefined || type === undefined || kind === undefined) return
     found.push([known(kind, classes), String(remote), seat!, known(type, types)])
   })

@@ -85,15 +85,15 @@ export function parseMdstat(text: string): readonly MdArray[] {
   const arrays: MdArray[] = []
   for (const [i, line] of lines.entries()) {
     if (!/^\S/.test(line) || /^(Personalities|unused)/.test(line)) continue
-    const [name = '', , told] = line.split(/\s+/, 3)
+    const [name = '', , listed] = line.split(/\s+/, 3)
     const status = lines[i + 1] ?? ''
     const size = /^\s*(\d+)(?!\S)/.exec(status)?.[1]
-    if (told === undefined || size === undefined || lines.length <= i + 3)
+    if (listed === undefined || size === undefined || lines.length <= i + 3)
       throw new Error(`cannot read /proc/mdstat: the entry of ${name.slice(0, 64)} is incomplete`)
     const progress = lines[i + 2]!.includes('bitmap') ? lines[i + 3]! : lines[i + 2]!
     arrays.push({
       name,
-      state: activityOf(progress) ?? told,
+      state: activityOf(progress) ?? listed,
       ...diskCounts(line, status),
       failed: count(line, '(F)'),
       spare: count(line, '(S)'),

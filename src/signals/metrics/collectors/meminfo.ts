@@ -49,7 +49,7 @@ export const meminfo = collector({
   start: (_options, { host }) => {
     const file = new TableFile(host.proc, 'meminfo')
     const nameOf = (field: string) => {
-      // Active(anon): and the like.
+      // `Active(anon):` and similar.
       const parts = /^(\w+)(?:\((\w+)\))?:$/.exec(field)
       if (parts === null) throw file.fault('a line does not start with a field name')
       return parts[2] === undefined ? `memory_${parts[1]}` : `memory_${parts[1]}_${parts[2]}`

@@ -200,7 +200,7 @@ function parseMountstats(text: string): readonly (NfsMount | undefined)[] {
   return mounts
 }
 
-/** `device D mounted on P with fstype T`, with `statvers=V` behind it where statistics follow. */
+/** `device D mounted on P with fstype T`, followed by `statvers=V` if it has statistics. */
 function parseMount(words: readonly string[]): NfsMount | undefined {
   const [, device = '', mounted, on, point = '', , , type, version = ''] = words
   if (words[0] === 'no') return undefined
@@ -230,7 +230,7 @@ function parseTransport([protocol = '', ...words]: readonly string[], version: s
   if (length === undefined) throw broken(`unknown transport ${protocol} in version ${version}`)
   const all = numbers(words, length, 4, protocol === 'udp' ? 0 : 5)
   if (words.length > length && protocol !== 'rdma') throw broken(`transport ${protocol} has too many numbers`)
-  // UDP has no connections, so no values for them; the first ten of RDMA are those of TCP.
+  // UDP has no connections, so it lacks their values; the first ten values of RDMA are those of TCP.
   if (protocol === 'udp') return { protocol, numbers: [...all.slice(0, 2), 0, 0, 0, ...all.slice(2)] }
   return { protocol, numbers: protocol === 'rdma' ? all.slice(0, 10) : all }
 }

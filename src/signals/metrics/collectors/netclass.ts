@@ -87,7 +87,7 @@ class Device {
   readonly #files = new Map<string, PropertyFile>()
   /** Files of `changing`, in its order. */
   readonly #changing: readonly PropertyFile[]
-  /** Index and address, as another device may get the name. */
+  /** Index and address, as another device may reuse the name. */
   #identity = ''
   #fixed: readonly (readonly [family: Family, value: number])[] = []
   #broadcast = ''

@@ -240,7 +240,7 @@ function fileReader(host: Env['host'], families: Families, { shows, isDetailed, 
       if (shows(device)) devices.push([device, values])
     }
     for (const [device, values] of devices) {
-      // Only now: reading another file reuses the buffer of this one.
+      // Only now, as reading another file reuses the buffer of this one.
       const alias = isAliased ? (host.sys.find(`class/net/${device}/ifalias`) ?? '') : undefined
       for (const [i, family] of shown.entries()) readings.set(family, values[i]!, device, alias)
     }
@@ -262,7 +262,7 @@ function readAddresses(readings: Readings): void {
       if (attributes.type === addressAttribute.address) address = ipText(attributes.view())
       else if (attributes.type === addressAttribute.local) local = ipText(attributes.view())
     }
-    // With a point-to-point link `address` is the other end.
+    // For a point-to-point link, `address` is the remote end.
     const own = local || address
     const device = names.get(message.u32(4))
     if (own === '' || device === undefined) return

@@ -35,7 +35,7 @@ export const netstat = collector({
         ? untyped(`netstat_${metricName(name)}`, `${name} of the kernel's network counters.`)
         : undefined,
     )
-    // In snmp6 protocol and field are one word, which is kept too.
+    // In snmp6, protocol and field are one word; the split names are cached.
     const known6 = families(name => {
       const six = name.indexOf('6') + 1
       return six === 0 ? undefined : known(`${name.slice(0, six)}_${name.slice(six)}`)

@@ -36,7 +36,7 @@ const requests = counter(requestsName, requestsHelp, {
     attributes: { method: 'onc_rpc.procedure.name', proto: 'onc_rpc.version' },
   },
 })
-/** The same for the page; version 4 has operations where the others have procedures. */
+/** The same for the Prometheus page; version 4 has operations instead of procedures. */
 const operations = counter(requestsName, requestsHelp, {
   labels: ['method', 'proto'],
   otel: {

@@ -33,7 +33,7 @@ const requests = counter(requestsName, requestsHelp, {
     attributes: { method: 'onc_rpc.procedure.name', proto: 'onc_rpc.version' },
   },
 })
-/** The same for the page; version 4 has operations where the others have procedures. */
+/** The same for the Prometheus page; version 4 has operations instead of procedures. */
 const operations = counter(requestsName, requestsHelp, {
   labels: ['method', 'proto'],
   otel: {
@@ -151,7 +151,7 @@ const shapes = {
   rc: exactly(3),
   fh: exactly(5),
   io: exactly(2),
-  // Threads, a count that is always 0, and a histogram that newer kernels leave out.
+  // Threads, a count that is always 0, and a histogram that newer kernels omit.
   th: atLeast(2),
   ra: exactly(12),
   net: exactly(4),

@@ -80,7 +80,7 @@ export const ntp = collector({
         `cannot query NTP server ${server}: not a loopback address; set server_is_local if it is on this host`,
       )
     let answer: NtpAnswer | undefined
-    /** Midnight of the last leap second: its indicator is dropped immediately, but servers smear it over a day. */
+    /** Midnight of the last leap second: its indicator is cleared immediately, but servers smear it over a day. */
     let leapMidnight = 0
 
     return {

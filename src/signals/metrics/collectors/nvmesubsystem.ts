@@ -50,8 +50,8 @@ export const nvmesubsystem = collector({
         for (const name of sys.list(path)) {
           if (/^nvme\d+n\d+$/.test(name)) readings.set(namespaceInfo, 1, name, subsystem)
           if (!/^nvme\d+$/.test(name)) continue
-          const told = attribute(`${name}/state`)
-          const state = shownStates.includes(told) || otherStates.has(told) ? told : 'unknown'
+          const reported = attribute(`${name}/state`)
+          const state = shownStates.includes(reported) || otherStates.has(reported) ? reported : 'unknown'
           const transport = attribute(`${name}/transport`)
           all++
           if (state === 'live') live++

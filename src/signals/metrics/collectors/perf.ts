@@ -166,7 +166,7 @@ const cache: readonly Event[] = [
   ),
 ]
 
-/** Tracing's directory, where it is mounted by itself and within debugfs. */
+/** Directories of tracefs, mounted directly or within debugfs. */
 const tracing = ['kernel/tracing', 'kernel/debug/tracing']
 /** Size of the first version of `struct perf_event_attr`, which all kernels accept. */
 const attrBytes = 64

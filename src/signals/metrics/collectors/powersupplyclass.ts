@@ -9,7 +9,7 @@ const mostText = 128
 
 type Row = readonly [attribute: string, name: string, unit: string]
 
-/** Attributes shown unchanged (Documentation/ABI/testing/sysfs-class-power). */
+/** Attributes shown without conversion (Documentation/ABI/testing/sysfs-class-power). */
 const plain: readonly Row[] = [
   ['authentic', 'authentic', ''],
   ['calibrate', 'calibrate', ''],
@@ -70,7 +70,7 @@ const tenths: readonly Row[] = [
   ['temp_min', 'temp_min_celsius', 'Cel'],
 ]
 
-/** Text attributes, shown as labels, in order, with the label for the name of the supply. */
+/** Text attributes, shown as labels, in order, including the label for the name of the supply. */
 const texts = [
   'capacity_level',
   'charge_type',
@@ -86,7 +86,7 @@ const texts = [
   'usb_type',
 ]
 
-/** Sensor outside of the supply. */
+/** Sensor outside the supply. */
 const ambient = { 'hw.sensor_location': 'ambient' }
 
 /** Metrics in the semantic conventions, by our names. */
@@ -189,7 +189,7 @@ export const powersupplyclass = collector({
           for (const attribute of sys.list(path)) {
             const known = columns.get(attribute)
             if (known === undefined && !texts.includes(attribute)) continue
-            // Drivers refuse values that the hardware does not have now.
+            // Drivers reject reads of values that the hardware does not have now.
             const text = sys.find(`${path}/${attribute}`)
             if (text === undefined) continue
             if (known === undefined) {

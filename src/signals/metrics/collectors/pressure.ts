@@ -33,7 +33,7 @@ export const pressure = collector({
     collect(readings) {
       let found = false
       for (const { name, some, full } of resources) {
-        // With accounting off the files exist, and reading them fails as not supported.
+        // If accounting is off, the files exist, but reading them fails as not supported.
         const text = host.proc.find(`pressure/${name}`)
         if (text === undefined) continue
         show(readings, some, /^some .*\btotal=(\d{1,20})$/m, text, name)

@@ -89,9 +89,9 @@ function targetOf(url: string): RequestOptions {
   }
 }
 
-/** Sends a document and returns the response. Rejects if it is not successful, or too long. */
+/** Sends a document and returns the response. Rejects if it failed, or is too long. */
 async function post(target: RequestOptions, document: string, signal: AbortSignal): Promise<string> {
-  // TLS takes 3 MB of memory, and is rarely used here.
+  // TLS takes 3 MB of memory, and is rarely needed here.
   const send = target.protocol === 'https:' ? (await import('node:https')).request : request
   const headers = { 'content-type': 'text/xml', 'content-length': Buffer.byteLength(document) }
   const call = send({ ...target, method: 'POST', headers, agent: false })

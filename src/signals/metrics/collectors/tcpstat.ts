@@ -20,7 +20,7 @@ const connections = gauge(name, help, {
     },
   },
 })
-/** The same for the page, and no number of connections. */
+/** The same for the Prometheus page, without the number of connections. */
 const queues = gauge(name, help, { labels })
 
 /** States by number in the kernel (net/tcp_states.h). */

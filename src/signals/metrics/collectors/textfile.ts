@@ -38,7 +38,7 @@ const directories: Kind<readonly string[]> = {
     const one = path.read(value, key, report)
     return one === undefined ? undefined : one === '' ? [] : [one]
   },
-  // The usual form is one path.
+  // Usually it is one path.
   show: (paths, hide) => (paths.length === 1 ? path.show(paths[0]!, hide) : several.show(paths, hide)),
 }
 
@@ -191,7 +191,7 @@ async function readFile(
 ): Promise<ReadFile> {
   const stamp = access.stamp?.(path)
   if (before?.stamp !== undefined && before.stamp === stamp) {
-    // With more room a file over the limit may be valid.
+    // A file over the limit may be valid if there is more room now.
     const isFaulty = before.fault !== ''
     if (isFaulty ? samplesLeft <= before.samples : before.samples <= samplesLeft) return before
   }

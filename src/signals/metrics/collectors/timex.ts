@@ -82,7 +82,7 @@ export const timex = collector({
   },
 })
 
-/** Shows a filled `struct timex` and its clock state. */
+/** Shows the fields of a `struct timex` and its clock state. */
 export function showTimex(readings: Readings, bytes: Buffer, state: number): void {
   const bits = bytes.readInt32LE(40)
   const perSecond = (bits & isNano) === 0 ? 1e6 : 1e9
@@ -105,7 +105,7 @@ export function showTimex(readings: Readings, bytes: Buffer, state: number): voi
   readings.set(tai, bytes.readInt32LE(160))
 }
 
-/** A signed number of 64 bits, rounded to a double, without making a BigInt. */
+/** A signed 64-bit number, rounded to a double, without creating a BigInt. */
 function long(bytes: Buffer, at: number): number {
   return bytes.readInt32LE(at + 4) * 2 ** 32 + bytes.readUInt32LE(at)
 }

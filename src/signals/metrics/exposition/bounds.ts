@@ -1,6 +1,6 @@
 import { anchoredRegExp } from '../../../foundation/lib/linear-regexp.ts'
 
-/** Which families the page has, and which labels. The keys of `cardinality`, spelled as in the file. */
+/** Selection of families and labels on the page. The keys of `cardinality`, named as in the configuration. */
 export interface BoundsSettings {
   readonly enabled: boolean
   readonly max_metrics: number
@@ -10,14 +10,14 @@ export interface BoundsSettings {
 }
 
 export interface Bounds {
-  /** 0: no limit. */
+  /** 0 for no limit. */
   readonly mostFamilies: number
   readonly dropsLabels: boolean
   shows(name: string): boolean
   drops(label: string): boolean
 }
 
-/** The bounds that the settings ask for. */
+/** Limits of the settings. */
 export function boundsOf(settings: BoundsSettings): Bounds {
   if (!settings.enabled) return { mostFamilies: 0, dropsLabels: false, shows: () => true, drops: () => false }
   const include = settings.include_metrics.map(anchoredRegExp)

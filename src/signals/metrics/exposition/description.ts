@@ -1,4 +1,4 @@
-// The document that tells what the page's metrics are, and what the semantic conventions call them.
+// Document that describes the page's metrics, with their names in the semantic conventions.
 
 import type { Family, OtelName } from '../../../foundation/model/collector.ts'
 import type { Bounds } from './bounds.ts'
@@ -7,13 +7,13 @@ import type { Page, Source } from './page.ts'
 /** A metric of the page. */
 export interface DescribedMetric {
   readonly name: string
-  /** Of the semantic conventions; '' where they have none for it. */
+  /** Name in the semantic conventions; '' if they have none. */
   readonly otel_name: string
   readonly description: string
-  /** UCUM; '' where it is a number of things. */
+  /** UCUM unit; '' for a count. */
   readonly unit: string
   readonly type: string
-  /** Label → attribute that it is over OTLP. */
+  /** Label → attribute in OTLP. */
   readonly labels: Readonly<Record<string, string>>
   readonly has_otel_mapping: boolean
 }
@@ -30,7 +30,7 @@ export interface Description {
   readonly categories: readonly DescribedCategory[]
   readonly total: number
   readonly otel_info: {
-    /** Of the semantic conventions. */
+    /** Version of the semantic conventions. */
     readonly version: string
     readonly mapped_count: number
     readonly total_metrics: number
@@ -43,14 +43,14 @@ export interface DescriptionOptions {
   /** Collectors with the families that they declare, in the order of the document. */
   readonly collectors: readonly { readonly name: string; readonly metrics: readonly Family[] }[]
   readonly page: Page
-  /** Of these collectors: families that they made at work are described too, under the name of the source. */
+  /** Sources of these collectors: families created at run time are also described, under the name of the source. */
   readonly sources: Iterable<Source>
   readonly bounds: Bounds
   /** Version of the semantic conventions. */
   readonly version: string
 }
 
-/** Describes what the page has, and what it would have were there something to read. */
+/** Describes the metrics on the page, and those that would be on it if there were data. */
 export function describe(options: DescriptionOptions): Description {
   const { namespace, collectors, page, sources, bounds, version } = options
   const byCategory = new Map<string, Map<string, DescribedMetric>>()
@@ -87,7 +87,7 @@ export function describe(options: DescriptionOptions): Description {
   }
 }
 
-/** Families of one name may differ in their labels: `before` has those that came first. */
+/** Families with the same name may have different labels: `before` has those of earlier ones. */
 function described(
   name: string,
   { help, unit, type, labels, otel }: Family,

@@ -1,4 +1,4 @@
-// What a page tells of the process that serves it, and of its scrapes, by the names that the replaced exporter has.
+// Metrics about the serving process and its scrapes, with the names of the replaced exporter.
 
 import { readdirSync, statSync } from 'node:fs'
 import { pageSizeBytes } from '../../../foundation/lib/page-size.ts'
@@ -53,35 +53,35 @@ const answered = counter('promhttp_metric_handler_requests_total', 'Answers to s
   labels: ['code'],
 })
 
-/** What is told of what serves the page. */
+/** Families about the build. */
 export const buildFamilies: readonly Family[] = [buildInfo]
 
-/** What is told of the exporter itself where that is not turned off. */
+/** Families about the exporter itself, unless they are turned off. */
 export const exporterFamilies: readonly Family[] = [
   ...[cpu, maxFds, received, transmitted, openFds, resident, started, virtual, maxVirtual],
   ...[errors, underWay, answered],
 ]
 
-/** What is served; the labels of `node_exporter_build_info` that tell something here. */
+/** Build of the process; those labels of `node_exporter_build_info` that apply. */
 export interface ExporterBuild {
   readonly version: string
   readonly revision: string
 }
 
-/** Scrapes since the start, by status, and now. */
+/** Scrapes since the start, by status, and current ones. */
 export interface ScrapeCounts {
   readonly answered: Readonly<Record<number, number>>
   readonly inFlight: number
 }
 
-/** Puts on the page what this process is. The runtime is no Go: `goversion` is its version. */
+/** Shows the build of this process. `goversion` is the version of the runtime, which is not Go. */
 export function showBuild(page: Page, source: Source, { version, revision }: ExporterBuild): void {
   const arch = process.arch === 'x64' ? 'amd64' : process.arch
   const labels = ['unknown', arch, process.platform, process.version, revision, 'unknown', version]
   page.begin(source).setAll(buildInfo, 1, labels)
 }
 
-/** Puts on the page how this process and its scrapes do. `proc`: a real /proc, whatever the host's is. */
+/** Shows resource usage of this process and counts of its scrapes. `proc`: a real /proc, whatever the host's is. */
 export function showExporter(page: Page, source: Source, proc: Tree, scrapes: ScrapeCounts): void {
   const readings = page.begin(source)
   const { user, system } = process.cpuUsage()
@@ -91,7 +91,7 @@ export function showExporter(page: Page, source: Source, proc: Tree, scrapes: Sc
   readings.set(underWay, scrapes.inFlight)
   readings.set(errors, 0, 'encoding')
   readings.set(errors, scrapes.answered[500] ?? 0, 'gathering')
-  // Not every kernel tells all of it.
+  // Some kernels lack some values.
   const put = (family: Family, value: number) => {
     if (!Number.isNaN(value)) readings.set(family, value)
   }
@@ -108,16 +108,18 @@ export function showExporter(page: Page, source: Source, proc: Tree, scrapes: Sc
     put(received, octets.received)
     put(transmitted, octets.transmitted)
   } catch {
-    // Without /proc none of these is known, and the host's own metrics tell why.
+    // Without /proc none of these is known, and the host's metrics show the reason.
   }
 }
 
-/** From Linux 6.2 on the directory's size, before that 0. A list of its entries has the descriptor that reads it. */
+/**
+ * Since Linux 6.2 the size of the directory, before that 0. The list of entries includes the descriptor that reads it.
+ */
 function openFiles(directory: string): number {
   return statSync(directory).size || readdirSync(directory).length - 1
 }
 
-/** Of this process, from its start on: nobody changes them for it. */
+/** Limits of this process, read once: no other process changes them. */
 let lasting: { readonly files: number; readonly addressSpace: number; readonly pageBytes: number } | undefined
 
 /** Soft limits, from /proc/self/limits (proc_pid_limits(5)). */
@@ -129,7 +131,7 @@ function limitsOf(text: string) {
   return { files: soft('Max open files'), addressSpace: soft('Max address space') }
 }
 
-/** Bytes that IP took and sent, from /proc/self/net/netstat: a line of names, below it a line of values. */
+/** Bytes received and sent over IP, from /proc/self/net/netstat: a line of names, and below it a line of values. */
 function octetsOf(text: string) {
   const [names = [], values = []] = text
     .split('\n')

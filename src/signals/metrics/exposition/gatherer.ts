@@ -1,20 +1,21 @@
-// One scrape: waits for the collectors that wait, for no longer than it may, then lets all of them read in one turn.
+// One scrape: waits for collectors with asynchronous input, for a limited time, then reads all of them in one turn of
+// the event loop.
 
 import { errorText, type Logger, limitRepeats } from '../../../foundation/lib/logger.ts'
 import { within } from '../../../foundation/lib/within.ts'
 import { NoData, type Reader } from '../../../foundation/model/collector.ts'
 import type { Page, Source } from './page.ts'
 
-/** How a collector's last run ended. `late`: it was not done in time, and its readings are not on the page. */
+/** Result of a collector's last run. `late`: it was not ready in time, and its readings are not on the page. */
 export type Outcome = 'success' | 'no_data' | 'failed' | 'late'
 
-/** A collector with what became of it. */
+/** A collector with the result of its last run. */
 export interface Run extends Source {
   readonly reader: Reader
   outcome: Outcome
-  /** Why, where it was no success. */
+  /** Reason, unless it succeeded. */
   reason: string
-  /** Of the last run, waiting included. */
+  /** Duration of the last run, waiting included. */
   seconds: number
   /** Since the start. */
   timeouts: number
@@ -24,31 +25,37 @@ export interface GathererOptions {
   readonly collectors: readonly { readonly name: string; readonly reader: Reader }[]
   readonly page: Page
   readonly log: Logger
-  /** Collectors that may wait for input at once. */
+  /** Maximum collectors that wait at the same time. */
   readonly maxWaiting: number
 }
 
-/** A collector that waits for so long makes room for the next one, so that one that hangs does not keep all waiting. */
+/**
+ * Time after which a waiting collector makes room for the next one, in milliseconds, so that a hanging one does not
+ * block the others.
+ */
 const patienceMs = 250
 
-/** Clients choose how long a scrape may take, and so how often one is late. */
+/**
+ * Minimum interval of a repeated log message: clients choose the time limit of a scrape, and so how often collectors
+ * are late.
+ */
 const sayMs = 60_000
 
-/** A wait that is under way. */
+/** A wait in progress. */
 interface Wait {
   readonly signal: AbortSignal
-  /** Tells the other scrapes that want its end. */
+  /** Callbacks of other scrapes that wait for its end. */
   readonly others: Set<() => void>
 }
 
 export class Gatherer {
-  /** In the order of their names. */
+  /** Ordered by name. */
   readonly runs: readonly Run[]
   readonly #page: Page
   readonly #log: ReturnType<typeof limitRepeats>
   readonly #turns: Turns
   readonly #waits = new Map<Run, Wait>()
-  /** Why the last wait failed. */
+  /** Error of the last wait. */
   readonly #failures = new Map<Run, unknown>()
 
   constructor({ collectors, page, log, maxWaiting }: GathererOptions) {
@@ -70,8 +77,8 @@ export class Gatherer {
   }
 
   /**
-   * Reads these collectors. Resolves in a turn in which all of their readings are on the page; whoever wants them takes
-   * them before it waits for anything. `withinMs` bounds the time of waiting.
+   * Reads these collectors. Resolves in a turn in which all of their readings are on the page; callers must take them
+   * before they await anything. `withinMs` limits the waiting.
    */
   async gather(runs: readonly Run[], withinMs: number): Promise<void> {
     const deadline = performance.now() + withinMs
@@ -79,7 +86,7 @@ export class Gatherer {
     for (const run of runs) {
       run.seconds = 0
       if (late.has(run)) this.#end(run, 'late', `timed out after ${(withinMs / 1000).toFixed(1)} s`)
-      // Reading takes milliseconds: this is for a host on which it does not.
+      // Reading takes milliseconds; this is for a host on which it takes longer.
       else if (performance.now() > deadline + withinMs) this.#end(run, 'late', 'no time left in this scrape')
       else this.#collect(run)
       run.seconds += seconds.get(run) ?? 0
@@ -90,7 +97,10 @@ export class Gatherer {
     for (const { reader } of this.runs) reader.close?.()
   }
 
-  /** Waits for all that wait, no longer than it may. Answers which are late, and how long each was waited for. */
+  /**
+   * Waits for all collectors that need it, within the limit. Returns the late ones, and the time that each was waited
+   * for.
+   */
   async #waitAll(runs: readonly Run[], withinMs: number): Promise<Waited> {
     const late = new Set(runs.filter(({ reader }) => reader.wait !== undefined))
     const seconds = new Map<Run, number>()
@@ -113,13 +123,13 @@ export class Gatherer {
     return { late, seconds }
   }
 
-  /** Waits for a collector, together with whoever does already. Never rejects. */
+  /** Waits for a collector; concurrent calls share one wait. Never rejects. */
   async #wait(run: Run, signal: AbortSignal): Promise<void> {
     for (;;) {
       const running = this.#waits.get(run)
       if (running === undefined) break
       await endOf(running, signal)
-      // What another scrape gave up is asked anew.
+      // A wait that another scrape has given up is started again.
       if (!running.signal.aborted || signal.aborted) return
     }
     const wait: Wait = { signal, others: new Set() }
@@ -148,7 +158,7 @@ export class Gatherer {
   }
 
   #end(run: Run, outcome: Outcome, reason: string): void {
-    // What it read before is not shown again.
+    // Removes its previous readings from the page.
     if (outcome === 'late') {
       this.#page.begin(run)
       run.timeouts++
@@ -169,7 +179,7 @@ interface Waited {
   readonly seconds: ReadonlyMap<Run, number>
 }
 
-/** Resolves when the wait has ended, or on the signal: one that never ends keeps nothing of those that gave it up. */
+/** Resolves when the wait has ended, or at the signal: a hanging wait retains nothing of the callers that gave up. */
 function endOf({ others }: Wait, signal: AbortSignal): Promise<void> {
   return new Promise(resolve => {
     others.add(resolve)
@@ -180,7 +190,7 @@ function endOf({ others }: Wait, signal: AbortSignal): Promise<void> {
   })
 }
 
-/** Lets a number of waits begin at once; one that takes long no longer counts. */
+/** Limits the number of concurrent waits; one that takes long no longer counts. */
 class Turns {
   #free: number
   readonly #next: (() => void)[] = []

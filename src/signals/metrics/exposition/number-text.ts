@@ -1,12 +1,12 @@
 /**
- * A number as the exporter that the endpoint replaces writes it: the shortest digits that lead back to it, with an
- * exponent of at least two digits below 1e-4 and from 1e6 on (Go's strconv.FormatFloat, format 'g', precision -1).
+ * A number in the format of the replaced exporter: the shortest digits that round-trip, with an exponent of at least
+ * two digits below 1e-4 and from 1e6 on (Go's strconv.FormatFloat, format 'g', precision -1).
  */
 export function numberText(value: number): string {
   if (Number.isNaN(value)) return 'NaN'
   const size = value < 0 ? -value : value
   if (size === 0) return '0'
-  // JavaScript writes plain digits from 1e-7 to 1e21, and the same shortest digits.
+  // JavaScript writes the same shortest digits, and plain ones from 1e-7 to 1e21.
   if (size >= 1e-4 && size < 1e6) return String(value)
   if (size === Number.POSITIVE_INFINITY) return value < 0 ? '-Inf' : '+Inf'
   const text = value.toExponential()

@@ -4,8 +4,8 @@ import { numberText } from './number-text.ts'
 import type { Page, Series, Source } from './page.ts'
 
 /**
- * The page in the format OpenMetrics 1.0, of what `sources` read in their last round. A counter whose name does not end
- * in `_total` could only be shown by another name there: its type is `unknown`. `mostFamilies`: 0 for no limit.
+ * The page in OpenMetrics 1.0, with the last readings of `sources`. A counter whose name does not end in `_total` would
+ * need another name there, so its type is `unknown`. `mostFamilies`: 0 for no limit.
  */
 export function openMetrics(page: Page, sources: ReadonlySet<Source>, mostFamilies: number): string {
   let text = ''
@@ -14,7 +14,7 @@ export function openMetrics(page: Page, sources: ReadonlySet<Source>, mostFamili
   for (const [name, series] of page.read(sources)) {
     if (mostFamilies > 0 && families++ >= mostFamilies) break
     const { type, help } = series[0]!.family
-    // `x` and `x_total` would be one family, were the second a counter.
+    // `x` and `x_total` would be one family if the second were a counter.
     const counter = type === 'counter' && name.endsWith('_total') && last !== name.slice(0, -6)
     const family = counter ? name.slice(0, -6) : name
     const shown = counter || (type !== 'counter' && type !== 'untyped') ? type : 'unknown'
@@ -40,7 +40,7 @@ function distributionText(name: string, series: Series, { parts, sum, count }: D
   return `${text}${name}_count${labels} ${numberText(count)}\n${name}_sum${labels} ${numberText(sum)}\n`
 }
 
-/** A bound in its canonical form, in which whole numbers have a fraction. */
+/** A bound in canonical form, in which whole numbers have a fraction. */
 function boundText(bound: number): string {
   const text = numberText(bound)
   return /^-?\d+$/.test(text) ? `${text}.0` : text

@@ -1,50 +1,50 @@
-// The readings of all collectors, kept from scrape to scrape so that a page is written from strings that are there.
+// Readings of all collectors, kept between scrapes, so that the page is written from existing strings.
 
 import { escapedHelp, labelText } from '../../../foundation/lib/label-text.ts'
 import type { Distribution, Family, Readings } from '../../../foundation/model/collector.ts'
 import type { Bounds } from './bounds.ts'
 import { numberText } from './number-text.ts'
 
-/** Series that were not read for this many rounds of their collector are forgotten. */
+/** Rounds without a reading after which a series is forgotten. */
 const roundsKept = 20
-/** Of a series in memory, beside its texts. */
+/** Memory of a series without its strings, in bytes. */
 const seriesBytes = 300
 
-/** One series. Its text is made once, its value's text when the value changes. */
+/** One series. Its text is made once, that of its value when the value changes. */
 export interface Series {
   readonly family: Family
-  /** In the order of `family.labels`, without those that are dropped. */
+  /** In the order of `family.labels`, without dropped labels. */
   readonly labels: readonly string[]
-  /** What read it last. */
+  /** Source of the last reading. */
   source: Source
   value: number
   distribution: Distribution | undefined
-  /** What stands before the number. */
+  /** Text before the number. */
   readonly prefix: string
   text: string
-  /** Round of the source in which it was read. */
+  /** Round of the source in which it was last read. */
   round: number
 }
 
-/** What puts readings on the page: a collector. */
+/** Origin of readings: a collector. */
 export interface Source {
   readonly name: string
-  /** Rises with each reading; 0 before the first. */
+  /** Incremented with each reading; 0 before the first. */
   round: number
-  /** Series that were read twice, since the start. */
+  /** Duplicate readings of a series since the start. */
   duplicates: number
 }
 
-/** All series of one name. */
+/** All series with one name. */
 interface Slot {
-  /** Whole name, with the namespace. */
+  /** Full name, with the namespace. */
   readonly name: string
-  /** Says type and help: that of the first of the series that are shown. */
+  /** Family with the type and help to show: that of the first shown series. */
   family: Family
   header: string
   series: Series[]
   sorted: boolean
-  /** Series by prefix, where several family objects, or labels that are dropped, may lead to one. */
+  /** Series by prefix, if several family objects, or dropped labels, may lead to the same series. */
   byPrefix: Map<string, Series> | undefined
   readonly shown: boolean
 }
@@ -59,7 +59,7 @@ interface Index {
 }
 
 export interface PageOptions {
-  /** First word of all names, `node`. */
+  /** Prefix of all names, `node`. */
   readonly namespace: string
   readonly bounds: Bounds
 }
@@ -68,11 +68,11 @@ export interface Written {
   readonly text: string
   readonly families: number
   readonly series: number
-  /** Families that the bound on their number kept out. */
+  /** Families omitted by the limit on their number. */
   readonly dropped: number
 }
 
-/** The page. A source's readings are taken in one turn between `begin` calls; nothing here waits. */
+/** The page. Readings of a source are taken in one turn between `begin` calls; nothing here waits. */
 export class Page {
   readonly #namespace: string
   readonly #bounds: Bounds
@@ -81,9 +81,9 @@ export class Page {
   #order: Slot[] = []
   #ordered = true
   #bytes = 0
-  /** Of the last reading: many are of one family. */
+  /** Index of the last reading: consecutive readings are often of one family. */
   #last: Index | undefined
-  /** Series are forgotten when a source comes to this round. */
+  /** Round of a source at which old series are removed. */
   #sweepAt = roundsKept
 
   constructor({ namespace, bounds }: PageOptions) {
@@ -91,19 +91,19 @@ export class Page {
     this.#bounds = bounds
   }
 
-  /** Series that are kept, those that are not shown now included. */
+  /** Kept series, including those that are not shown now. */
   get size(): number {
     let size = 0
     for (const { series } of this.#slots.values()) size += series.length
     return size
   }
 
-  /** Of all that are kept, about. */
+  /** Approximate memory of all series. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** A round of a source begins: what it read before is no longer on the page. */
+  /** Starts a round of a source: its previous readings are no longer on the page. */
   begin(source: Source): Readings {
     if (++source.round >= this.#sweepAt) this.#sweep(source.round)
     return new SourceReadings(this, source)
@@ -154,11 +154,11 @@ export class Page {
     const index = this.#index(family)
     const series = this.#long(source, family, index, labels)
     if (this.#take(source, index, series)) series.distribution = distribution
-    // Distributions of series that a dropped label made one have no sum: their bounds may differ.
+    // Distributions that a dropped label merges cannot be summed: their bounds may differ.
     else if (this.#bounds.dropsLabels && agrees(index)) source.duplicates++
   }
 
-  /** All series that `sources` read in their last round and that are shown, family by family in the page's order. */
+  /** Shown series with the last readings of `sources`, by family in the page's order. */
   *read(sources: ReadonlySet<Source>): Generator<readonly [name: string, series: readonly Series[]]> {
     for (const slot of this.#shown()) {
       const current = slot.series.filter(series => isCurrent(series) && sources.has(series.source))
@@ -166,12 +166,12 @@ export class Page {
     }
   }
 
-  /** Families known by now, with their whole names. */
+  /** Known families with their full names. */
   families(): readonly (readonly [name: string, family: Family])[] {
     return this.#shown().map(({ name, family }) => [name, family])
   }
 
-  /** The page in the text format 0.0.4, of what `sources` read in their last round. */
+  /** The page in the text format 0.0.4, with the last readings of `sources`. */
   write(sources: ReadonlySet<Source>): Written {
     let text = ''
     let families = 0
@@ -262,7 +262,7 @@ export class Page {
       throw new Error(`${family.name} has ${family.labels.length} labels, but got ${values.length} values`)
     const names = family.labels.filter(label => !this.#bounds.drops(label))
     const labels = values.filter((_, i) => !this.#bounds.drops(family.labels[i]!))
-    // What `join` makes lies in one piece; what is added up is a tree of its parts, to be walked with each page.
+    // `join` returns a flat string; a concatenation is a tree of parts, which would be walked for each page.
     const prefix = [slot.name, labelText(names, labels), ' '].join('')
     const same = slot.byPrefix?.get(prefix)
     if (same !== undefined && alike(same.family, family)) return same
@@ -285,13 +285,13 @@ export class Page {
 
   /** Whether this is the first reading of the series in this round. */
   #take(source: Source, index: Index, series: Series): boolean {
-    const fits = agrees(index)
-    if (fits && !isCurrent(series)) {
+    const matches = agrees(index)
+    if (matches && !isCurrent(series)) {
       series.source = source
       series.round = source.round
       return true
     }
-    if (!fits || !this.#bounds.dropsLabels) source.duplicates++
+    if (!matches || !this.#bounds.dropsLabels) source.duplicates++
     return false
   }
 
@@ -301,12 +301,12 @@ export class Page {
     series.text = numberText(value)
   }
 
-  /** A label that was dropped made two series one: counters add up, of all else the last counts. */
+  /** A dropped label made two series one: counters are summed, otherwise the last value counts. */
   #merge(series: Series, value: number): void {
     this.#set(series, series.family.type === 'counter' ? series.value + value : value)
   }
 
-  /** Forgets what nobody has read for long. */
+  /** Removes series that were not read for long. */
   #sweep(round: number): void {
     this.#sweepAt = round + roundsKept
     this.#last = undefined
@@ -333,12 +333,12 @@ export class Page {
   }
 }
 
-/** Its texts stand in its line, in its labels and in the key of its place. */
+/** The prefix occurs in its line, in its labels and in the key of the index. */
 function bytesOf({ prefix }: Series): number {
   return seriesBytes + 3 * prefix.length
 }
 
-/** What one source is given for one round. */
+/** Readings of one source in one round. */
 class SourceReadings implements Readings {
   readonly #page: Page
   readonly #source: Source
@@ -361,7 +361,7 @@ class SourceReadings implements Readings {
   }
 }
 
-/** Families of one name have one type and one help: a family that says otherwise waits until the others are gone. */
+/** Families with one name must have one type and one help: a conflicting family waits until the others are gone. */
 function agrees({ family, slot }: Index): boolean {
   if (alike(family, slot.family)) return true
   if (slot.series.some(isCurrent)) return false
@@ -386,7 +386,7 @@ function isCurrent(series: Series): boolean {
   return series.round === series.source.round
 }
 
-/** Fewer labels come first, then the first label whose values differ decides. */
+/** Series with fewer labels come first, then the first different label value decides. */
 function compareSeries(a: Series, b: Series): number {
   if (a.labels.length !== b.labels.length) return a.labels.length - b.labels.length
   for (let i = 0; i < a.labels.length; i++) {

@@ -1,4 +1,4 @@
-// What a page tells of the collectors themselves.
+// Metrics about the collectors themselves.
 
 import { counter, type Family, gauge } from '../../../foundation/model/collector.ts'
 import type { Run } from './gatherer.ts'
@@ -32,12 +32,12 @@ const duplicates = counter(
   { labels: ['collector'] },
 )
 
-/** Families that the page of the replaced exporter has. */
+/** Families that are also on the page of the replaced exporter. */
 export const runFamilies: readonly Family[] = [duration, success]
-/** Families that only the agent's page has. */
+/** Families only on the agent's page. */
 export const extendedRunFamilies: readonly Family[] = [timeout, reason, duplicates]
 
-/** Puts on the page how the collectors fared. `extended`: also what the replaced exporter does not tell. */
+/** Shows the results of the collectors. `extended`: with the families that the replaced exporter lacks. */
 export function showRuns(page: Page, source: Source, runs: readonly Run[], extended: boolean): void {
   const readings = page.begin(source)
   for (const run of runs) {

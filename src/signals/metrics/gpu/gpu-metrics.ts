@@ -1,14 +1,14 @@
 import type { Extra } from './gpu-place.ts'
 
-/** A metric of GPUs, for code and for documentation. */
+/** A GPU metric, for code and documentation. */
 export interface GpuMetric {
   readonly kind: 'gauge' | 'counter' | 'updowncounter'
-  /** UCUM. */
+  /** UCUM unit. */
   readonly unit: string
   readonly description: string
-  /** The attribute beside those of the GPU, by its values. */
+  /** Attribute besides those of the GPU, by its values. */
   readonly extras: Readonly<Record<string, Extra>>
-  /** What it is measured by (NVML API Reference Guide). */
+  /** Source of its value (NVML API Reference Guide). */
   readonly source: string
 }
 
@@ -32,7 +32,7 @@ export const throttles = extras('svc.gpu.throttle.reason', [
   'hw_power_brake',
 ])
 
-/** Why a GPU runs below the clock that was asked of it: bits of `nvmlClocksEventReasons`. */
+/** Reasons why a GPU runs below the requested clock: bits of `nvmlClocksEventReasons`. */
 export const throttleBits: readonly (readonly [bit: number, reason: Extra])[] = [
   [0x04, throttles.sw_power_cap],
   [0x08, throttles.hw_slowdown],
@@ -43,8 +43,8 @@ export const throttleBits: readonly (readonly [bit: number, reason: Extra])[] = 
 ]
 
 /**
- * All metrics of GPUs by name: those of the semantic conventions for hardware (1.44), and names of svc's own for what
- * they lack. What a GPU or its driver does not tell is left out.
+ * All GPU metrics by name: those of the semantic conventions for hardware (1.44), and svc's own for the rest. Values
+ * that a GPU or its driver does not report are omitted.
  */
 export const gpuMetrics = {
   'hw.gpu.utilization': {

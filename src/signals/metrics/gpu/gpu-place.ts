@@ -1,13 +1,13 @@
 import { Attributes, type AttributeValue } from '../../../foundation/model/attributes.ts'
 import type { NvmlDevice } from '../../../kernel/native.ts'
 
-/** An attribute that tells points of one GPU and metric apart: one object for each. */
+/** Attribute that distinguishes points of one GPU and metric: one object per value. */
 export interface Extra {
   readonly key: string
   readonly value: string
 }
 
-/** A GPU, or a part of one that is used as a GPU of its own: its attributes, made once. */
+/** Attributes, created once, of a GPU or of a part that is used as a separate GPU. */
 export class GpuPlace {
   readonly id: string
   readonly #own: Readonly<Record<string, AttributeValue>>
@@ -21,8 +21,8 @@ export class GpuPlace {
   }
 
   /**
-   * A GPU by its index. There is one `hw.id` for all that is said of it, its temperature and its fan, too: whoever groups
-   * by it finds everything.
+   * A GPU by index. All of its metrics, temperature and fans included, have the same `hw.id`, so that grouping by it
+   * finds everything.
    */
   static of(index: number, { uuid, name, serial }: NvmlDevice, driver: string): GpuPlace {
     return new GpuPlace({
@@ -36,7 +36,7 @@ export class GpuPlace {
     })
   }
 
-  /** What belongs to this one only: the same object for the same attribute. */
+  /** Its attributes with an extra one: the same object for the same extra. */
   with(extra?: Extra): Attributes {
     let set = this.#sets.get(extra)
     if (set === undefined) {
@@ -46,7 +46,7 @@ export class GpuPlace {
     return set
   }
 
-  /** With fewer attributes: what tells the GPUs of one process apart. */
+  /** With fewer attributes: those that distinguish the GPUs of one process. */
   get brief(): GpuPlace {
     this.#brief ??= new GpuPlace(
       Object.fromEntries(
@@ -58,11 +58,11 @@ export class GpuPlace {
     return this.#brief
   }
 
-  /** A part of it. Its memory is also counted as the whole one's. */
+  /** An instance of the GPU. Its memory also counts for the whole GPU. */
   instance({ uuid, name, gpuInstance }: NvmlDevice['instances'][number]): GpuPlace {
     let place = this.#instances.get(uuid)
     if (place === undefined) {
-      // Instances are made anew at any time.
+      // Instances can be recreated at any time.
       if (this.#instances.size >= mostInstances) this.#instances.clear()
       place = new GpuPlace({
         ...this.#own,
@@ -77,7 +77,7 @@ export class GpuPlace {
   }
 }
 
-/** All attributes that a GPU, or an instance of one, is told by. */
+/** All attributes of a GPU or an instance. */
 export const gpuAttributes: readonly string[] = [
   'hw.id',
   'hw.type',

@@ -2,7 +2,7 @@ import type { Metric, NumberPoint } from '../../../foundation/model/metric.ts'
 import { type GpuMetric, type GpuMetricName, gpuMetrics } from './gpu-metrics.ts'
 import type { Extra, GpuPlace } from './gpu-place.ts'
 
-/** Percent as a fraction; undefined: not known, or nonsense, which some drivers say of GPUs that sleep. */
+/** Percent as a fraction; undefined if unknown or invalid, as from some drivers for sleeping GPUs. */
 export function fraction(percent: number | undefined): number | undefined {
   return percent !== undefined && percent >= 0 && percent <= 100 ? percent / 100 : undefined
 }
@@ -21,19 +21,19 @@ function described(name: GpuMetricName, points: readonly NumberPoint[]): Metric 
   }
 }
 
-/** Points of one moment, by metric. */
+/** Points of one time, by metric. */
 export class GpuPoints {
   readonly #points = new Map<GpuMetricName, NumberPoint[]>()
   readonly #bootUs: number
   readonly #timeUs: number
 
-  /** Microseconds since the Unix epoch; `bootUs` is when sums were zero, where nothing else is known. */
+  /** Microseconds since the Unix epoch; `bootUs` is the default start of sums. */
   constructor(bootUs: number, timeUs: number) {
     this.#bootUs = bootUs
     this.#timeUs = timeUs
   }
 
-  /** What is not known is left out. */
+  /** Unknown values are omitted. */
   add(
     name: GpuMetricName,
     place: GpuPlace,

@@ -14,10 +14,10 @@ import { type Extra, GpuPlace } from './gpu-place.ts'
 import { fraction, GpuPoints } from './gpu-points.ts'
 import { processMetrics } from './process-metrics.ts'
 
-/** Answers for which a counter is remembered that nobody tells of, as of a GPU that was lost. */
+/** Number of answers without a counter, such as of a lost GPU, after which it is forgotten. */
 const mostMissed = 60
 
-/** Where a counter stood, and since when it counts. */
+/** Last value and start of a counter. */
 interface Counted {
   startUs: number
   timeUs: number
@@ -25,19 +25,21 @@ interface Counted {
   round: number
 }
 
-/** Makes metrics of what NVML says. Keeps who the GPUs are, also of those that are lost, and since when counters count. */
+/**
+ * Converts NVML's answers to metrics. Remembers the identities of GPUs, also of lost ones, and the starts of counters.
+ */
 export class GpuReadings {
   readonly #bootUs: number
   /** By index. */
   readonly #places: (GpuPlace | undefined)[] = []
-  /** What each of them was made of. */
+  /** Properties that each was made from. */
   readonly #names: string[] = []
   readonly #counters = new Map<string, Counted>()
   #points: GpuPoints
   #timeUs = 0
   #round = 0
 
-  /** `bootUs`: when all counters were zero at the latest, microseconds since the Unix epoch. */
+  /** `bootUs`: latest time at which all counters were zero, in microseconds since the Unix epoch. */
   constructor(bootUs: number) {
     this.#bootUs = bootUs
     this.#points = new GpuPoints(bootUs, 0)
@@ -55,7 +57,7 @@ export class GpuReadings {
     return this.#points.metrics()
   }
 
-  /** Metrics of each process that uses a GPU, of the answer that `host` had last. */
+  /** Metrics of each process that uses a GPU, from the last answer passed to `host`. */
   processes(answer: NvmlAnswer): Map<number, Metric[]> {
     return processMetrics(answer.devices, this.#places, () => new GpuPoints(this.#bootUs, this.#timeUs))
   }
@@ -75,7 +77,7 @@ export class GpuReadings {
       this.#addMemory(place.instance(instance), instance.memoryUsed, instance.memoryTotal)
   }
 
-  /** One that is lost may have no names; undefined: it never had. */
+  /** A lost GPU may have no properties; undefined if it never had any. */
   #place(index: number, device: NvmlDevice, driver: string): GpuPlace | undefined {
     const names = [device.uuid, device.name, device.serial, driver].join('\0')
     if (device.uuid !== '' && names !== this.#names[index]) {
@@ -136,7 +138,7 @@ export class GpuReadings {
     this.#points.add('svc.gpu.errors.lifetime', place, values.uncorrectedEver, errors.uncorrected)
   }
 
-  /** A counter that went back began anew after it was last seen. */
+  /** A counter that decreased was reset after it was last seen. */
   #count(name: GpuMetricName, place: GpuPlace, value: number | undefined, extra?: Extra): void {
     if (value === undefined) return
     const key = `${name}\0${place.id}\0${extra?.value}`

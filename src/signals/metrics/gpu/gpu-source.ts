@@ -9,45 +9,45 @@ import { type Failure, nvmlFailure, nvmlHint } from './nvml-failure.ts'
 
 export interface GpuSourceOptions {
   readonly native: Pick<Native, 'nvmlOpen' | 'nvmlAsk' | 'nvmlTake' | 'nvmlClose' | 'pollStart' | 'pollStop'>
-  /** Path of the driver's library, where it is not one of those that are known. */
+  /** Path of the driver's library, unless it is a known one. */
   readonly library?: string
-  /** Between two measurements. */
+  /** Interval of measurements. */
   readonly intervalMs: number
-  /** Whether processes are measured, too. */
+  /** Whether processes are measured too. */
   readonly perProcess: boolean
   /** A metric of the host's GPUs, with the points of all of them. */
   readonly emitHost: (metric: Metric) => void
   readonly emitProcess: (pid: number, metric: Metric) => void
-  /** Told once for each reason. That there is no driver is none. */
+  /** Called once per reason. A missing driver is not a reason. */
   readonly warn: (reason: string, hint: string) => void
-  /** Between attempts where the driver fails. */
+  /** Interval of attempts while the driver fails. */
   readonly retryMs?: number
-  /** How long the driver may take. */
+  /** Maximum duration of an answer. */
   readonly deadlineMs?: number
 }
 
-/** A GPU as NVML numbers it. One that was never seen answering has no names. */
+/** A GPU by NVML's index. If it never answered, it has no name. */
 export interface GpuDevice {
   readonly index: number
   readonly uuid: string
   readonly name: string
-  /** Why it is not measured; '': it is. */
+  /** Reason why it is not measured; '' if it is. */
   readonly reason: string
 }
 
 export interface GpuState {
-  /** GPUs are measured, all that answer. */
+  /** Whether GPUs are measured: all that answer. */
   readonly on: boolean
-  /** Why not, or which of them not. '' with `on` false: it is not known yet. */
+  /** Reason why some or all GPUs are not measured. '' with `on` false: not known yet. */
   readonly reason: string
-  /** '' where nothing is wrong: a host without GPUs. */
+  /** '' if there is nothing to fix, as on a host without GPUs. */
   readonly hint: string
   /** Version of the driver. */
   readonly driver: string
   readonly devices: readonly GpuDevice[]
 }
 
-/** Where drivers put it: the system's own paths, those of NVIDIA's container tools and of its operator. */
+/** Known paths: the system's own, and those of NVIDIA's container tools and operator. */
 const libraries = [
   'libnvidia-ml.so.1',
   '/usr/lib/x86_64-linux-gnu/libnvidia-ml.so.1',
@@ -59,15 +59,15 @@ const libraries = [
   '/run/opengl-driver/lib/libnvidia-ml.so.1',
 ]
 
-/** The first question starts the driver up, which takes seconds for each GPU where nothing else keeps it up. */
+/** The first query starts the driver, which takes seconds per GPU if nothing else keeps it running. */
 const deadlineMs = 30_000
 const retryMs = 60_000
-/** Processes whose metrics are handed on in one turn of the event loop. */
+/** Processes whose metrics are emitted in one turn of the event loop. */
 const processesAtOnce = 32
 
 const unknown: GpuState = { on: false, reason: '', hint: '', driver: '', devices: [] }
 
-/** Measures NVIDIA's GPUs through NVML, in intervals. */
+/** Measures NVIDIA GPUs through NVML, at an interval. */
 export class GpuSource {
   readonly #options: GpuSourceOptions
   readonly #readings = new GpuReadings((Date.now() - uptime() * 1000) * 1000)
@@ -86,7 +86,7 @@ export class GpuSource {
     return this.#state
   }
 
-  /** Asks at once, and then in intervals until `stop`. */
+  /** Measures immediately, and then at the interval until `stop`. */
   start(): void {
     const { native, library } = this.#options
     try {
@@ -103,7 +103,7 @@ export class GpuSource {
     this.#ask()
   }
 
-  /** Ends what it holds. A driver that hangs keeps one thread until it answers. */
+  /** Releases its resources. A hanging driver blocks one thread until it answers. */
   stop(): void {
     clearTimeout(this.#timer)
     const { native } = this.#options
@@ -123,7 +123,7 @@ export class GpuSource {
       this.#askIn(this.#options.retryMs ?? retryMs)
       return
     }
-    // Nothing more is asked until it answers.
+    // No further query until it answers.
     const mostMs = this.#options.deadlineMs ?? deadlineMs
     this.#schedule(() => this.#silent(mostMs), mostMs)
   }
@@ -183,17 +183,17 @@ export class GpuSource {
     const status = answer.devices.find(device => device.status !== 0)?.status
     const hint = status === undefined ? '' : nvmlHint(status)
     this.#state = { on: lost.length < devices.length, reason, hint, driver: answer.driver, devices }
-    this.#tell()
+    this.#warn()
   }
 
-  /** What was known of the GPUs stays known. */
+  /** Known properties of the GPUs are kept. */
   #fail({ reason, hint }: Failure): void {
     const devices = this.#state.devices.map(device => ({ ...device, reason }))
     this.#state = { ...this.#state, on: false, reason, hint, devices }
-    this.#tell()
+    this.#warn()
   }
 
-  #tell(): void {
+  #warn(): void {
     const { reason, hint } = this.#state
     if (hint !== '' && reason !== this.#warned) this.#options.warn(reason, hint)
     this.#warned = hint === '' ? '' : reason

@@ -2,7 +2,7 @@ import type { NvmlAnswer } from '../../../kernel/native.ts'
 
 export interface Failure {
   readonly reason: string
-  /** '': nothing has to be fixed. */
+  /** '' if there is nothing to fix. */
   readonly hint: string
 }
 
@@ -29,7 +29,9 @@ export function nvmlHint(status: number): string {
   return hints[status] ?? anyHint
 }
 
-/** Why there is no answer of use. `driverIsLoaded`: the kernel has the driver, whether or not the library is there. */
+/**
+ * Reason why an answer is unusable. `driverIsLoaded`: whether the kernel has the driver, with or without the library.
+ */
 export function nvmlFailure(answer: NvmlAnswer, driverIsLoaded: () => boolean): Failure | undefined {
   const { failed, status, error, library } = answer
   switch (failed) {

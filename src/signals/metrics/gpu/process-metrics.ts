@@ -4,7 +4,7 @@ import { tasks } from './gpu-metrics.ts'
 import type { GpuPlace } from './gpu-place.ts'
 import { fraction, type GpuPoints } from './gpu-points.ts'
 
-/** Numbers of a row of `processes` and of `samples` (`NvmlDevice`). */
+/** Numbers per row of `processes` and of `samples` (`NvmlDevice`). */
 const processRow = 4
 const sampleRow = 6
 
@@ -12,11 +12,11 @@ const sampleRow = 6
 interface Use {
   readonly pid: number
   readonly gpuInstance: number
-  /** Bytes; undefined: not known. */
+  /** Bytes; undefined if unknown. */
   memory: number | undefined
 }
 
-/** Metrics of each process that uses a GPU, by pid. `places`: of the GPUs; undefined: nobody knows which it is. */
+/** Metrics of each process that uses a GPU, by pid. `places`: attributes of the GPUs; undefined for an unknown GPU. */
 export function processMetrics(
   devices: readonly NvmlDevice[],
   places: readonly (GpuPlace | undefined)[],
@@ -42,7 +42,7 @@ export function processMetrics(
   return new Map([...byPid].map(([pid, points]) => [pid, points.metrics()]))
 }
 
-/** One that computes and draws stands there twice, with the same memory. */
+/** A process that computes and draws has two rows, with the same memory. */
 function usesOf(rows: Float64Array): Iterable<Use> {
   const uses = new Map<number, Use>()
   const counted = new Map<number, number>()
@@ -65,7 +65,7 @@ function usesOf(rows: Float64Array): Iterable<Use> {
   return uses.values()
 }
 
-/** Where the newest sample of each process stands. */
+/** Index of the newest sample of each process. */
 function newestSamples(rows: Float64Array | undefined): Map<number, number> {
   const newest = new Map<number, number>()
   if (rows === undefined) return newest

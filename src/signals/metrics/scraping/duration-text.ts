@@ -1,4 +1,4 @@
-// Durations as Prometheus writes them in labels (prometheus/common, model/time.go).
+// Durations in the form of Prometheus (prometheus/common, model/time.go).
 
 const unitsMs: readonly (readonly [unit: string, ms: number])[] = [
   ['y', 365 * 86_400_000],
@@ -12,14 +12,14 @@ const unitsMs: readonly (readonly [unit: string, ms: number])[] = [
 
 const form = /^(?:(\d+)y)?(?:(\d+)w)?(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?(?:(\d+)ms)?$/
 
-/** Milliseconds of a text such as `1h30m`; undefined where it is none. Units stand in order, with whole numbers. */
+/** Milliseconds of a duration such as `1h30m`; undefined if invalid. Units are in order, with whole numbers. */
 export function durationOf(text: string): number | undefined {
   if (text === '0') return 0
   const match = text === '' || text.length > 64 ? null : form.exec(text)
   return match ? unitsMs.reduce((sum, [, ms], i) => sum + ms * Number(match[i + 1] ?? 0), 0) : undefined
 }
 
-/** The text of whole milliseconds. Years and weeks are told only where nothing is left over. */
+/** Text of a duration in whole milliseconds. Years and weeks are used only if there is no remainder. */
 export function durationText(ms: number): string {
   let rest = Math.round(ms)
   if (rest === 0) return '0s'

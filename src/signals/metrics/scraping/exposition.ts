@@ -1,4 +1,4 @@
-// What a page of metrics says, in the form in which the reader hands it on.
+// Contents of a page of metrics, as the reader returns them.
 
 /** `text`: Prometheus text format 0.0.4 and 1.0.0; `openmetrics`: OpenMetrics 1.0 and 0.0.1. */
 export type PageFormat = 'text' | 'openmetrics'
@@ -13,56 +13,59 @@ export type FamilyType =
   | 'info'
   | 'stateset'
 
-/** A metric family as its metadata lines declare it, or as its samples imply it (`unknown`). */
+/** A metric family as declared by its metadata lines, or implied by its samples (`unknown`). */
 export interface Family {
-  /** As in the metadata: of an OpenMetrics counter without `_total`. */
+  /** As in the metadata: without `_total` for an OpenMetrics counter. */
   readonly name: string
   readonly type: FamilyType
   readonly help: string
   readonly unit: string
-  /** Samples `from` to `to` (exclusive) of the page are its own. One that is told in several places is several. */
+  /**
+   * Its samples are `from` to `to` (exclusive) of the page. A family in several places of the page occurs several
+   * times.
+   */
   readonly from: number
   readonly to: number
 }
 
-/** An exemplar of a line (OpenMetrics). */
+/** An exemplar of a sample line (OpenMetrics). */
 export interface LineExemplar {
   readonly labels: ReadonlyMap<string, string>
   readonly value: number
-  /** Microseconds since the Unix epoch, 0: none. */
+  /** Microseconds since the Unix epoch; 0 for none. */
   readonly timeUs: number
 }
 
-/** A page that was read as a whole. Sample i is told by the i-th element of each array. */
+/** A parsed page. Element i of each array belongs to sample i. */
 export interface Page {
-  /** The page's own bytes: not to be kept beyond the next page without a copy. */
+  /** The page's buffer, which the next page overwrites: copy what is kept. */
   readonly body: Buffer
   readonly format: PageFormat
   readonly families: readonly Family[]
   readonly samples: number
-  /** Where name and labels of each sample stand in the body. */
+  /** Range of each sample's name and labels in the body. */
   readonly keyFrom: Uint32Array
   readonly keyTo: Uint32Array
   readonly values: Float64Array
-  /** Microseconds since the Unix epoch; NaN: the line has none. */
+  /** Microseconds since the Unix epoch; NaN if the line has no timestamp. */
   readonly timesUs: Float64Array
-  /** By sample. */
+  /** By sample index. */
   readonly exemplars: ReadonlyMap<number, LineExemplar>
-  /** Lines that were left out because they could not be read (`lenient`), of which the first few are told. */
+  /** Unreadable lines that were skipped (`lenient`), and details of the first few. */
   readonly badLines: number
   readonly faults: readonly LineFault[]
 }
 
 export interface LineFault {
-  /** From 1. */
+  /** Line number, from 1. */
   readonly line: number
-  /** What is wrong, in words. */
+  /** Description of the fault. */
   readonly reason: string
-  /** The line's beginning, made printable, 120 characters at most. */
+  /** Start of the line in printable form, at most 120 characters. */
   readonly excerpt: string
 }
 
-/** Name and labels of a sample, unescaped. The labels stand in the order of the page. */
+/** Name and labels of a sample, unescaped. Labels are in the order of the page. */
 export interface SampleKey {
   readonly name: string
   readonly labels: Map<string, string>

@@ -20,13 +20,13 @@ kinds[95] = letter
 kinds[58] = colon
 kinds[32] = kinds[9] = blank
 
-/** From so many labels on they are looked up instead of compared with each other. */
+/** From this number on, labels are looked up in a set instead of compared with each other. */
 const fewLabels = 32
 const mostKeptMarks = 64 * 1024
 
 const metricLabel = Buffer.from('__name__')
 
-/** Where a name that needs no quotes ends; `from` where none begins there. Those of labels have no colons. */
+/** End of an unquoted name; `from` if there is none. Only names of metrics may have colons. */
 export function plainNameEnd(bytes: Buffer, from: number, to: number, withColons: boolean): number {
   const begins = withColons ? letter | colon : letter
   if (from >= to || (kinds[bytes[from]!]! & begins) === 0) return from
@@ -41,7 +41,7 @@ export function skipBlanks(bytes: Buffer, from: number, to: number): number {
   return at
 }
 
-/** Behind the closing quote of a name that begins with one at `from`; -1: it does not end, or has a NUL. */
+/** Offset after the closing quote of the quoted name at `from`; -1 if it is not closed or contains a NUL. */
 export function quotedNameEnd(bytes: Buffer, from: number, to: number): number {
   for (let at = from + 1; at < to; at++) {
     let byte = bytes[at]!
@@ -55,7 +55,7 @@ export function quotedNameEnd(bytes: Buffer, from: number, to: number): number {
   return -1
 }
 
-/** The text between quotes, or without them, with its escapes undone: `\\`, `\n` and `\"`. Others stay as they are. */
+/** Unescaped text of a range: `\\`, `\n` and `\"` are replaced, other escapes are kept. */
 export function unescaped(bytes: Buffer, from: number, to: number): string {
   const text = bytes.toString('utf8', from, to)
   return text.includes('\\') ? text.replace(/\\([\\n"])/g, meant) : text
@@ -66,24 +66,24 @@ function meant(_: string, escaped: string): string {
 }
 
 /**
- * Walks over the name and labels of a sample: `name{label="value"}`, `{"name","label"="value"}`. Tells where each of
- * them stands, and makes nothing of them.
+ * Scans the name and labels of a sample: `name{label="value"}`, `{"name","label"="value"}`. Sets their positions,
+ * without creating strings.
  */
 export class KeyScanner {
-  /** Behind the last byte; -1: it is none, for this reason. */
+  /** Offset after the last byte; -1 if invalid, with the reason. */
   end = -1
   reason = ''
-  /** Of the metric, without quotes. */
+  /** Range of the metric name, without quotes. */
   nameFrom = -1
   nameTo = -1
   labels = 0
-  /** Four for each label: where its name and its value begin and end, without quotes. */
+  /** Four per label: start and end of its name and of its value, without quotes. */
   marks = new Uint32Array(4 * fewLabels)
   #quotedNames = false
 
   /**
-   * `strict`: without blanks, with commas between labels, and without line feeds in values, as OpenMetrics wants it.
-   * `valid`: all of the bytes are UTF-8, so no part of them has to be looked at for that.
+   * `strict`: no blanks, commas between labels, no line feeds in values, as in OpenMetrics. `valid`: all bytes are
+   * known to be UTF-8, so parts need no check.
    */
   scan(bytes: Buffer, from: number, to: number, strict: boolean, valid: boolean): boolean {
     this.labels = 0
@@ -103,7 +103,7 @@ export class KeyScanner {
     return this.labels === 0 || this.#unique(bytes)
   }
 
-  /** The labels of an exemplar, from behind its brace on. Its end as `end`. */
+  /** Scans the labels of an exemplar from after its opening brace. Sets `end`. */
   scanExemplar(bytes: Buffer, from: number, to: number): boolean {
     this.labels = 0
     this.nameFrom = this.nameTo = 0
@@ -111,7 +111,7 @@ export class KeyScanner {
     return this.end >= 0
   }
 
-  /** Behind the closing brace, or -1. */
+  /** Returns the offset after the closing brace; -1 if invalid. */
   #braces(bytes: Buffer, from: number, to: number, strict: boolean, valid: boolean, withNul = true): number {
     let at = strict ? from : skipBlanks(bytes, from, to)
     for (;;) {
@@ -152,7 +152,7 @@ export class KeyScanner {
     }
   }
 
-  /** Where the closing quote stands, or -1. Prometheus' reader passes over NULs, also behind a backslash. */
+  /** Position of the closing quote, or -1. Prometheus' reader skips NULs, also after a backslash. */
   #valueEnd(bytes: Buffer, from: number, to: number, oneLine: boolean, withNul: boolean): number {
     for (let at = from; at < to; at++) {
       const byte = bytes[at]!
@@ -180,7 +180,7 @@ export class KeyScanner {
     marks[at + 3] = valueTo
   }
 
-  /** Whether no two labels have the same name, nor one that of the metric's own label. */
+  /** Whether all labels have distinct names, none of them `__name__`. */
   #unique(bytes: Buffer): boolean {
     const { labels, marks } = this
     for (let i = 0; i < 4 * labels; i += 4) {

@@ -2,13 +2,13 @@ import type { LineExemplar } from './exposition.ts'
 import { KeyScanner, unescaped } from './key-scanner.ts'
 import { NumberBytes } from './number-bytes.ts'
 
-/** Of an exemplar in memory, but for its texts. */
+/** Memory of an exemplar without its strings, in bytes. */
 export const exemplarBytes = 400
 
 const space = 32
 const newline = 10
 
-/** Whether ` # {` stands there. */
+/** Whether ` # {` is at `at`. */
 export function exemplarBegins(bytes: Buffer, at: number, to: number): boolean {
   return (
     at + 4 <= to &&
@@ -21,9 +21,9 @@ export function exemplarBegins(bytes: Buffer, at: number, to: number): boolean {
 
 /** Reads ` # {labels} value timestamp`, up to the end of its line (OpenMetrics 1.0, section "Exemplars"). */
 export class ExemplarBytes {
-  /** Where the exemplar ends that was read last: its line's end. */
+  /** End of the last exemplar, which is the end of its line. */
   end = -1
-  /** Why there was none. */
+  /** Reason why the last exemplar was invalid. */
   reason = ''
   readonly #labels = new KeyScanner()
   readonly #numbers = new NumberBytes()

@@ -6,26 +6,23 @@ const letterE = 101
 const letterI = 105
 const letterN = 110
 
-/** A double holds every whole number below this, so what is added up digit by digit is exact as long as it stays there, */
+/** A double is exact for integers below this, so digits can be accumulated exactly, */
 const exactMantissa = 2 ** 53
-/** and every power of ten up to this one. What both hold is rounded once, so correctly (Clinger 1990). */
+/** and for powers of ten up to this one. An operation on two exact numbers rounds once, so correctly (Clinger 1990). */
 const exactPower = 22
-/** Characters of a number: more digits keep a reader busy, and tell nothing. */
+/** Maximum characters of a number: more would only keep the reader busy. */
 const longest = 4096
 const powersOfTen = Float64Array.from({ length: exactPower + 1 }, (_, power) => Number(`1e${power}`))
 
 /**
- * Reads numbers as they stand in pages of metrics: what Go's `strconv.ParseFloat` takes, but for hexadecimal ones and
- * underscores, as Prometheus' readers do. They are correctly rounded. What is too large for a double is no number.
+ * Parses numbers in pages of metrics: the syntax of Go's `strconv.ParseFloat` without hexadecimal numbers and
+ * underscores, as in Prometheus' readers. Results are correctly rounded. A number too large for a double is invalid.
  */
 export class NumberBytes {
-  /** Where the number ends that was read last; -1: there was none. */
+  /** End of the last number; -1 if it was invalid. */
   end = -1
 
-  /**
-   * The number that begins at `from`, as far as it goes, but no further than 4,096 characters. NaN is one of them. Only
-   * `end` tells whether there is one.
-   */
+  /** The number at `from`, of at most 4,096 characters. It may be NaN: only `end` shows whether it is valid. */
   read(bytes: Buffer, from: number, until: number): number {
     const to = Math.min(until, from + longest)
     let at = from
@@ -64,10 +61,7 @@ export class NumberBytes {
     return negative ? -mantissa : mantissa
   }
 
-  /**
-   * A whole number of milliseconds, of the size of an int64 (its fraction of a second is exact until the year 287396),
-   * in microseconds.
-   */
+  /** Integer milliseconds within an int64 (exact fractions of a second until the year 287396), as microseconds. */
   readMilliseconds(bytes: Buffer, from: number, until: number): number {
     const to = Math.min(until, from + longest)
     let at = from
@@ -90,7 +84,7 @@ export class NumberBytes {
     return (negative ? -value : value) * 1000 + 0
   }
 
-  /** Seconds, in microseconds. NaN and infinite ones are none. */
+  /** Seconds, as microseconds. NaN and infinity are invalid. */
   readSeconds(bytes: Buffer, from: number, to: number): number {
     const seconds = this.read(bytes, from, to)
     if (!Number.isFinite(seconds)) return this.#none()
@@ -99,7 +93,7 @@ export class NumberBytes {
 
   #power = 0
 
-  /** Behind the `e`. Where it ends; -1: it has no digits. */
+  /** Reads the exponent after `e`. Returns its end; -1 if it has no digits. */
   #exponent(bytes: Buffer, from: number, to: number): number {
     let at = from
     let negative = false
@@ -120,7 +114,7 @@ export class NumberBytes {
     return Number.isFinite(value) ? value : this.#none()
   }
 
-  /** `NaN`, or `Inf` or `Infinity` with or without a sign, in any case. */
+  /** Reads `NaN`, or `Inf` or `Infinity` with or without a sign, in any case. */
   #word(bytes: Buffer, from: number, to: number): number {
     let at = from
     const sign = bytes[at]

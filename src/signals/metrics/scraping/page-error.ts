@@ -1,4 +1,4 @@
-/** What is wrong with a page, so that its scrape failed, in words. */
+/** Fault of a page that made its scrape fail; the message describes it. */
 export class PageError extends Error {
   override readonly name = 'PageError'
 }

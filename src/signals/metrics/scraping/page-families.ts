@@ -3,16 +3,16 @@ import { unescaped } from './key-scanner.ts'
 
 interface Metadata {
   readonly name: string
-  /** Undefined: no line tells it. */
+  /** Undefined if no line declares it. */
   type: FamilyType | undefined
   help: string
   unit: string
 }
 
-/** Of a family, but for its texts, which the page bounds. */
+/** Memory of a family without its strings, which are limited by the page. */
 const familyBytes = 300
 
-/** What the names of samples may have behind that of their family. `_created` is only one in OpenMetrics. */
+/** Suffixes of sample names after the name of their family. `_created` is one only in OpenMetrics. */
 const suffixes: Readonly<Partial<Record<FamilyType, readonly string[]>>> = {
   counter: ['_total', '_created'],
   histogram: ['_bucket', '_sum', '_count', '_created'],
@@ -22,14 +22,14 @@ const suffixes: Readonly<Partial<Record<FamilyType, readonly string[]>>> = {
 }
 
 /**
- * Which samples of a page belong to which family. What metadata lines say holds for the whole page, wherever they
- * stand, and the last one holds, as in Prometheus.
+ * Assigns the samples of a page to families. Metadata lines apply to the whole page, wherever they are, and the last
+ * one wins, as in Prometheus.
  */
 export class PageFamilies {
   readonly #body: Buffer
   readonly #format: PageFormat
   readonly #metadata = new Map<string, Metadata>()
-  /** Runs of samples of the same name: the name, and the first of them. */
+  /** Runs of samples with the same name: the name, and the index of the first sample. */
   readonly #names: string[] = []
   readonly #firsts: number[] = []
   #nameFrom = 0
@@ -40,7 +40,7 @@ export class PageFamilies {
     this.#format = format
   }
 
-  /** About what it takes. */
+  /** Approximate memory, in bytes. */
   get bytes(): number {
     return (this.#metadata.size + this.#names.length) * familyBytes
   }
@@ -57,7 +57,7 @@ export class PageFamilies {
     this.#of(name).unit = unit
   }
 
-  /** Takes the next sample, whose name stands there in the body, without quotes. */
+  /** Adds the next sample, with the range of its unquoted name in the body. */
   sample(index: number, nameFrom: number, nameTo: number): void {
     if (index > 0 && this.#isSame(nameFrom, nameTo)) return
     this.#nameFrom = nameFrom
@@ -66,7 +66,7 @@ export class PageFamilies {
     this.#firsts.push(index)
   }
 
-  /** The families of all samples, in their order. */
+  /** Families of all samples, in order. */
   all(samples: number): readonly Family[] {
     const families: Family[] = []
     const found = new Map<string, Metadata>()
@@ -97,7 +97,10 @@ export class PageFamilies {
     return metadata
   }
 
-  /** A type of its own counts most, then that of a family whose part the name is, then other metadata of its own. */
+  /**
+   * A type of the name itself takes precedence, then the family of which the name is a part, then other metadata of the
+   * name.
+   */
   #covering(name: string): Metadata {
     const own = this.#metadata.get(name)
     if (own?.type !== undefined) return own
@@ -114,7 +117,7 @@ export class PageFamilies {
     const length = to - from
     if (this.#nameTo - this.#nameFrom !== length) return false
     const body = this.#body
-    // Names of one family differ at their ends.
+    // Names of one family differ at the end, so compare from there.
     for (let i = length - 1, other = this.#nameFrom; i >= 0; i--)
       if (body[from + i] !== body[other + i]) return false
     return true

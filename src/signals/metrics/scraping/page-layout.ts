@@ -14,8 +14,8 @@ const noView = new DataView(new ArrayBuffer(0))
 const noExemplars: ReadonlyMap<number, LineExemplar> = new Map()
 
 /**
- * The constant text of a page: all that is no value and no timestamp. A page with the same text is read by comparing
- * it piece by piece, and reading nothing but the numbers between.
+ * Constant text of a page: all but values and timestamps. A page with the same text is read by comparing its chunks and
+ * parsing only the numbers between them.
  *
  *     # TYPE a gauge⏎a{b="c"} 17⏎a{b="d"} 2.5⏎
  *     └──── chunk 0 ────────┘  └─ chunk 1 ─┘ └ tail
@@ -24,31 +24,37 @@ export class PageLayout {
   readonly samples: number
   readonly #format: Page['format']
   readonly #numbers = new NumberBytes()
-  /** The chunks, one behind the other, each with the blanks before its sample's timestamp behind it; then the tail. */
+  /** All chunks in order, each followed by the blanks before its sample's timestamp; then the tail. */
   #text: Buffer
   #words: DataView = noView
-  /** Chunks may be compared as numbers of 64 bits, see `layOut`. */
+  /** Whether chunks can be compared as 64-bit numbers, see `layOut`. */
   #byWords = false
-  /** Where each chunk begins in the text; at last the tail. */
+  /** Start of each chunk in the text; the last element is that of the tail. */
   readonly #chunks: Uint32Array
-  /** Where each key begins in the text. */
+  /** Start of each key in the text. */
   readonly #keys: Uint32Array
-  /** Bytes between value and timestamp; 0: the sample has no timestamp. Undefined: none has one. */
+  /** Bytes between value and timestamp; 0 for a sample without a timestamp. Undefined if no sample has one. */
   readonly #gaps: Uint32Array | undefined
-  /** Samples with an exemplar. Undefined: none has one. */
+  /** Samples with an exemplar. Undefined if there are none. */
   readonly #withExemplars: Uint8Array | undefined
-  /** A number stands right behind a name. With another one it may be a part of it, so this page is read as a whole. */
+  /**
+   * A number directly follows a name. Another number could become part of the name, so the page is always parsed in
+   * full.
+   */
   #unfit = false
   #exemplars: ReadonlyMap<number, LineExemplar> = noExemplars
   #view: DataView = noView
   #body: Buffer = noBody
-  /** Where reading goes on: in the samples, and in the body. */
+  /** Position of the reading: sample index and offset in the body. */
   #sample = 0
   #at = 0
-  /** Bytes of the text so far. */
+  /** Length of the text so far. */
   #length = 0
 
-  /** Takes a page, of which at most so many samples at once. Where it has more, `layOut` goes on with them. */
+  /**
+   * Makes the layout of a page, of its first `most` samples. If it has more, `layOut` must be called until it is
+   * complete.
+   */
   constructor(page: Page, most = Number.POSITIVE_INFINITY) {
     const { body, samples } = page
     this.samples = samples
@@ -58,12 +64,14 @@ export class PageLayout {
     this.#gaps = page.timesUs.every(Number.isNaN) ? undefined : new Uint32Array(samples)
     this.#withExemplars = page.exemplars.size === 0 ? undefined : new Uint8Array(samples)
     this.#exemplars = page.exemplars
-    // Its own memory: a buffer of the pool would be kept as a whole.
+    // Not from the pool, whose buffer would be retained.
     this.#text = Buffer.allocUnsafeSlow(body.length)
     this.layOut(page, most)
   }
 
-  /** Takes at most so many more samples of its page. False: there are more, and nothing else may be asked yet. */
+  /**
+   * Adds at most `most` samples of the page. False if there are more; until it returns true nothing else may be called.
+   */
   layOut(page: Page, most: number): boolean {
     if (!this.#laySamples(page, Math.min(page.samples, this.#sample + most))) return false
     const text = this.#text
@@ -71,12 +79,12 @@ export class PageLayout {
     this.#text = Buffer.allocUnsafeSlow(length)
     text.copy(this.#text, 0, 0, length)
     this.#words = new DataView(this.#text.buffer)
-    // No word of UTF-8 is the encoding of a NaN (0x7f does not follow a byte from 0xf0 on), and without NULs none is 0.
+    // No 64-bit word of valid UTF-8 is a NaN (0x7f does not follow a byte from 0xf0 on), and without NULs none is 0.
     this.#byWords = isUtf8(this.#text) && !this.#text.includes(0)
     return true
   }
 
-  /** Of the memory that it keeps, but for exemplars. */
+  /** Memory, in bytes, without exemplars. */
   get sizeBytes(): number {
     return (
       this.#text.length +
@@ -87,22 +95,21 @@ export class PageLayout {
     )
   }
 
-  /** Those of the page that was read last, by sample. */
+  /** Exemplars of the last page, by sample index. */
   get exemplars(): ReadonlyMap<number, LineExemplar> {
     return this.#exemplars
   }
 
   /**
-   * Whether the body has the text of this page, with other numbers or the same. Then the value of each sample was
-   * written, and the time of each that has a timestamp. False: it differs in something else, or cannot be read, and
-   * values were written up to there.
+   * Whether the body has the same text, apart from the numbers. If so, the value of each sample and the time of each
+   * timestamp are written. If not, or if a number is invalid, values are written up to there.
    */
   read(body: Buffer, values: Float64Array, timesUs: Float64Array): boolean {
     this.begin(body)
     return this.go(values, timesUs, this.samples) === true
   }
 
-  /** The same in slices: `begin`, then `go` until it tells. */
+  /** `read` in slices: call `begin`, then `go` until it returns a result. */
   begin(body: Buffer): void {
     this.#body = body
     this.#view = new DataView(body.buffer, body.byteOffset, body.length)
@@ -111,7 +118,7 @@ export class PageLayout {
     if (this.#withExemplars !== undefined) this.#exemplars = new Map()
   }
 
-  /** Reads at most so many samples on. Undefined: there are more. */
+  /** Reads at most `most` further samples. Undefined if there are more. */
   go(values: Float64Array, timesUs: Float64Array, most: number): boolean | undefined {
     if (this.#unfit) return this.#end(false)
     const body = this.#body
@@ -135,7 +142,7 @@ export class PageLayout {
         const stop = at + bytes - 8
         for (; at < stop; from += 8, at += 8)
           if (view.getFloat64(at, true) !== words.getFloat64(from, true)) return this.#end(false)
-        // The last word has some bytes of the one before.
+        // The last word overlaps the previous one.
         if (view.getFloat64(stop, true) !== words.getFloat64(to - 8, true)) return this.#end(false)
         at = stop + 8
       } else {
@@ -164,7 +171,7 @@ export class PageLayout {
     return this.#end(at + this.#text.length - tail === length && this.#same(tail, this.#text.length, at))
   }
 
-  /** Name and labels of a sample: a part of the layout's own memory. */
+  /** Name and labels of a sample, as a view of the layout's memory. */
   keyBytes(sample: number): Buffer {
     const text = this.#text
     let to = this.#chunks[sample + 1]! - (this.#gaps?.[sample] ?? 0)
@@ -173,8 +180,8 @@ export class PageLayout {
   }
 
   /**
-   * Whether a sample has the same key, with the same lines of comments since the line of the sample before, as a sample
-   * of another layout, and both have a timestamp or none.
+   * Whether a sample has the same key as a sample of another layout, with the same comment lines since the previous
+   * sample line, and both or neither have a timestamp.
    */
   chunkEquals(sample: number, other: PageLayout, otherSample: number): boolean {
     if ((this.#gaps?.[sample] ?? 0) > 0 !== (other.#gaps?.[otherSample] ?? 0) > 0) return false
@@ -187,13 +194,13 @@ export class PageLayout {
     )
   }
 
-  /** The first chunk has no line before it. */
+  /** The first chunk has no previous line. */
   #lineFrom(sample: number): number {
     const from = this.#chunks[sample]!
     return sample === 0 ? from : this.#text.indexOf(newline, from) + 1
   }
 
-  /** Whether these were the last ones. */
+  /** Returns whether all samples are done. */
   #laySamples({ body, samples, keyFrom, keyTo, timesUs, exemplars }: Page, last: number): boolean {
     const text = this.#text
     let at = this.#at
@@ -236,7 +243,7 @@ export class PageLayout {
       : this.#numbers.readMilliseconds(this.#body, at, this.#body.length)
   }
 
-  /** Where it ends; -1: there is none. */
+  /** Returns the end of the exemplar; -1 if it is invalid. */
   #exemplar(sample: number, at: number): number {
     const body = this.#body
     if (!exemplarBegins(body, at, body.length)) return -1
@@ -246,7 +253,7 @@ export class PageLayout {
     return exemplarBytes.end
   }
 
-  /** Whether a part of the text stands there in the body. */
+  /** Whether a range of the text is in the body at `at`. */
   #same(from: number, to: number, at: number): boolean {
     const bytes = to - from
     if (bytes > 16) return this.#body.compare(this.#text, from, to, at, at + bytes) === 0
@@ -254,7 +261,7 @@ export class PageLayout {
     return true
   }
 
-  /** Keeps no body. */
+  /** Releases the body. */
   #end(same: boolean): boolean {
     this.#body = noBody
     this.#view = noView

@@ -2,47 +2,47 @@ import type { Family } from './exposition.ts'
 import type { PageLayout } from './page-layout.ts'
 import { sampleKey } from './sample-key.ts'
 
-/** So many samples of one family are made anew together. */
+/** Samples per part: a change of one remakes its whole part. */
 const pieceSamples = 500
 
-/** Samples of one family that are made together: all of it, or a part of a large one. */
+/** Samples of one family that are converted together: all of them, or a part of a large family. */
 export interface PagePart {
   readonly family: Family
-  /** The family's name and the number of the part. */
+  /** Name of the family and number of the part. */
   readonly key: string
   readonly first: number
   readonly size: number
-  /** Its samples, where they do not stand one behind the other. */
+  /** Sample indexes if they are not consecutive. */
   readonly scattered: Uint32Array | undefined
-  /** Its family may have others. */
+  /** Whether its family may have other parts. */
   readonly hasSiblings: boolean
 }
 
-/** Number i of a part among the samples of its page. */
+/** Sample index of element i of a part. */
 export function sampleAt({ first, scattered }: Pick<PagePart, 'first' | 'scattered'>, i: number): number {
   return scattered === undefined ? first + i : scattered[i]!
 }
 
 /**
- * The parts of all families, in the order of the page. What belongs to one point stays together: a histogram or summary
- * whose family is told in several places is one part.
+ * Parts of all families, in the order of the page. The samples of one point stay together: a histogram or summary in
+ * several places of the page is one part.
  */
 export function* partsOf(layout: PageLayout, families: readonly Family[]): Iterable<PagePart> {
   const places = new Map<string, Family[]>()
   for (const family of families) {
-    const told = places.get(family.name)
-    if (told === undefined) places.set(family.name, [family])
-    else told.push(family)
+    const same = places.get(family.name)
+    if (same === undefined) places.set(family.name, [family])
+    else same.push(family)
   }
   const counts = new Map<string, number>()
   for (const family of families) {
     const { name, from, to } = family
-    const told = places.get(name)!
-    if (told.length > 1 && isComposed(family)) {
-      if (told[0] === family) yield joined(told)
+    const same = places.get(name)!
+    if (same.length > 1 && isComposed(family)) {
+      if (same[0] === family) yield joined(same)
       continue
     }
-    const hasSiblings = told.length > 1 || to - from > pieceSamples
+    const hasSiblings = same.length > 1 || to - from > pieceSamples
     for (const [first, end] of cut(layout, family)) {
       const nth = (counts.get(name) ?? 0) + 1
       counts.set(name, nth)
@@ -51,7 +51,7 @@ export function* partsOf(layout: PageLayout, families: readonly Family[]): Itera
   }
 }
 
-/** Whether a part has the samples of a part of another page, but for their numbers. */
+/** Whether a part has the same samples as a part of another page, apart from the numbers. */
 export function isSamePart(layout: PageLayout, part: PagePart, old: PageLayout, other: PagePart): boolean {
   if (part.size !== other.size) return false
   const { type, help, unit } = part.family
@@ -61,18 +61,18 @@ export function isSamePart(layout: PageLayout, part: PagePart, old: PageLayout, 
   return true
 }
 
-/** Its points are made of several samples. */
+/** Whether its points consist of several samples. */
 function isComposed({ type }: Family): boolean {
   return type === 'histogram' || type === 'summary' || type === 'gaugehistogram'
 }
 
-function joined(told: readonly Family[]): PagePart {
-  const family = told[0]!
+function joined(same: readonly Family[]): PagePart {
+  const family = same[0]!
   let size = 0
-  for (const { from, to } of told) size += to - from
+  for (const { from, to } of same) size += to - from
   const scattered = new Uint32Array(size)
   let at = 0
-  for (const { from, to } of told) for (let sample = from; sample < to; sample++) scattered[at++] = sample
+  for (const { from, to } of same) for (let sample = from; sample < to; sample++) scattered[at++] = sample
   return { family, key: `${family.name} 1`, first: family.from, size, scattered, hasSiblings: false }
 }
 
@@ -84,7 +84,7 @@ function* cut(layout: PageLayout, family: Family): Iterable<readonly [from: numb
     const hasStarts = type === 'counter' && isStart(layout, to - 1)
     for (let at = from + pieceSamples; at < to; at++) {
       if (first !== '' && !beginsPoint(layout, at, first)) continue
-      // OpenMetrics tells the start of a counter behind it.
+      // In OpenMetrics, the start of a counter follows it.
       if (hasStarts && !(isStart(layout, at - 1) && !isStart(layout, at))) continue
       yield [begin, at]
       begin = at
@@ -94,7 +94,7 @@ function* cut(layout: PageLayout, family: Family): Iterable<readonly [from: numb
   yield [begin, to]
 }
 
-/** Each point begins with a sample of the same name, and is told in one place, if the page is like most. */
+/** On most pages, each point begins with a sample of the same name, and its samples are adjacent. */
 function beginsPoint(layout: PageLayout, at: number, first: string): boolean {
   return nameOf(layout, at) === first && nameOf(layout, at - 1) !== first && !isSamePoint(layout, at - 1, at)
 }
@@ -107,7 +107,7 @@ function isSamePoint(layout: PageLayout, one: number, other: number): boolean {
   return pointOf(layout, one) === pointOf(layout, other)
 }
 
-/** The labels that it has in common with its point. */
+/** The labels shared by all samples of the point. */
 function pointOf(layout: PageLayout, sample: number): string {
   const bytes = layout.keyBytes(sample)
   const labels = [...(sampleKey(bytes, 0, bytes.length)?.labels ?? [])]
@@ -117,7 +117,7 @@ function pointOf(layout: PageLayout, sample: number): string {
 function nameOf(layout: PageLayout, sample: number): string {
   const bytes = layout.keyBytes(sample)
   const end = bytes.indexOf(0x7b)
-  // A name in quotes stands in the braces.
+  // A quoted name is inside the braces.
   if (end === 0) return sampleKey(bytes, 0, bytes.length)?.name ?? ''
   return bytes.toString('latin1', 0, end < 0 ? bytes.length : end).trimEnd()
 }

@@ -7,11 +7,11 @@ import { NumberBytes } from './number-bytes.ts'
 import { PageFamilies } from './page-families.ts'
 
 export interface ReadOptions {
-  /** Leaves out lines that cannot be read, and counts them. */
+  /** Whether unreadable lines are skipped and counted. */
   readonly lenient: boolean
-  /** A page with more is refused; 0: no limit. */
+  /** Maximum samples; a page with more is rejected. 0 for no limit. */
   readonly maxSamples: number
-  /** Of a comment, and of the name and labels of a sample. 0: no limit. */
+  /** Maximum length of a comment, and of the name and labels of a sample. 0 for no limit. */
   readonly maxLineBytes: number
 }
 
@@ -24,7 +24,7 @@ const hash = 35
 const close = 125
 
 const exemplars = new ExemplarBytes()
-/** Of a sample in the arrays. */
+/** Memory of a sample in the arrays. */
 const sampleBytes = 24
 
 const mostFaults = 8
@@ -44,9 +44,9 @@ const openMetricsTypes: ReadonlyMap<string, FamilyType> = new Map(
 )
 
 /**
- * Reads a page of metrics as a whole: Prometheus text 0.0.4 and 1.0.0, or OpenMetrics 1.0.0 and 0.0.1. It takes what
- * the readers of Prometheus 2.55 and 3 take, and refuses what they refuse, but for blanks before a name and negative
- * timestamps in the text format: its document allows them, and Prometheus does not read them. Never throws.
+ * Parses a whole page of metrics: Prometheus text 0.0.4 and 1.0.0, or OpenMetrics 1.0.0 and 0.0.1. Accepts and rejects
+ * what the readers of Prometheus 2.55 and 3 do, except that blanks before a name and negative timestamps are accepted
+ * in the text format: its specification allows them, and Prometheus rejects them. Never throws.
  */
 export function readPage(body: Buffer, format: PageFormat, options: ReadOptions): Page | LineFault {
   const reader = new PageReader(body, format, options)
@@ -56,7 +56,7 @@ export function readPage(body: Buffer, format: PageFormat, options: ReadOptions)
   }
 }
 
-/** The same in slices, for pages that take longer to read than others may wait. */
+/** `readPage` in slices, for pages that take too long for one turn of the event loop. */
 export class PageReader {
   readonly #body: Buffer
   readonly #format: PageFormat
@@ -64,7 +64,7 @@ export class PageReader {
   readonly #lenient: boolean
   readonly #maxSamples: number
   readonly #maxLineBytes: number
-  /** The whole body is UTF-8. */
+  /** Whether the whole body is UTF-8. */
   readonly #valid: boolean
   readonly #key = new KeyScanner()
   readonly #numbers = new NumberBytes()
@@ -78,13 +78,13 @@ export class PageReader {
   #values: Float64Array
   #timesUs: Float64Array
   #at = 0
-  /** Where the line begins that is being read. */
+  /** Start of the current line. */
   #start = 0
   #reason = ''
   #ended = false
-  /** There is one sample more than may be. */
+  /** Whether there are more samples than allowed. */
   #full = false
-  /** Lines are counted up to here only when one of them is told. */
+  /** Lines are only counted up to here, when a line number is reported. */
   #counted = 0
   #lines = 1
 
@@ -104,12 +104,12 @@ export class PageReader {
     this.#timesUs = new Float64Array(room)
   }
 
-  /** About what it takes besides the body. */
+  /** Approximate memory, in bytes, without the body. */
   get bytes(): number {
     return this.#values.length * sampleBytes + this.#exemplars.size * exemplarBytes + this.#families.bytes
   }
 
-  /** Goes on with some `bytes` of the body, and to the end of the line. Undefined: it has more. */
+  /** Reads about `bytes` further bytes, up to the end of a line. Undefined if there are more. */
   read(bytes: number): Page | LineFault | undefined {
     const { length } = this.#body
     const until = Math.min(length, this.#at + bytes)
@@ -122,22 +122,22 @@ export class PageReader {
     if (!this.#ended && this.#at < length) return undefined
     if (!this.#strict || this.#ended) return this.#page()
     this.#start = length
-    return this.#told('the page does not end with "# EOF": it is truncated, or not OpenMetrics')
+    return this.#lineFault('the page does not end with "# EOF": it is truncated, or not OpenMetrics')
   }
 
-  /** Passes over the line if that is allowed. */
+  /** Skips the line, if that is allowed. */
   #refused(): LineFault | undefined {
     const end = this.#body.indexOf(newline, this.#start)
     if (end > 0 && this.#body[end - 1] === carriageReturn)
       this.#reason += '; the line ends with a carriage return, and only line feeds are allowed'
-    if (!this.#lenient || this.#full) return this.#told(this.#reason)
+    if (!this.#lenient || this.#full) return this.#lineFault(this.#reason)
     this.#badLines++
-    if (this.#faults.length < mostFaults) this.#faults.push(this.#told(this.#reason))
+    if (this.#faults.length < mostFaults) this.#faults.push(this.#lineFault(this.#reason))
     this.#at = end < 0 ? this.#body.length : end + 1
     return undefined
   }
 
-  #told(reason: string): LineFault {
+  #lineFault(reason: string): LineFault {
     const body = this.#body
     for (let at = this.#counted; ; at++) {
       at = body.indexOf(newline, at)
@@ -168,7 +168,7 @@ export class PageReader {
     }
   }
 
-  /** Each of these goes on to the next line, or says with a reason that it cannot. */
+  /** Each of these methods moves to the next line, or sets a reason and returns false. */
   #textLine(): boolean {
     const body = this.#body
     const { length } = body
@@ -176,7 +176,7 @@ export class PageReader {
     const byte = at < length ? body[at] : newline
     if (byte === newline) return this.#next(at)
     if (byte === hash) return this.#comment(at)
-    // Prometheus' reader takes a NUL for the end of the page where a line begins.
+    // Prometheus' reader takes a NUL at the start of a line for the end of the page.
     if (byte === 0) return this.#end()
     if (!this.#keyAt(at)) return false
     const keyTo = this.#key.end
@@ -226,7 +226,7 @@ export class PageReader {
     return false
   }
 
-  /** Looks at no more bytes than a line may have. */
+  /** Reads at most the maximum length of a line. */
   #keyAt(at: number): boolean {
     const { length } = this.#body
     const most = this.#start + this.#maxLineBytes
@@ -236,7 +236,7 @@ export class PageReader {
     return this.#fault(this.#key.reason)
   }
 
-  /** The line has no bytes beyond a place. */
+  /** Whether the line has no bytes after `most`. */
   #endsBy(most: number): boolean {
     const end = this.#body.indexOf(newline, this.#start)
     return end >= 0 && end <= most
@@ -268,34 +268,34 @@ export class PageReader {
     this.#timesUs = larger(this.#timesUs, new Float64Array(room))
   }
 
-  /** `# HELP name text`, `# TYPE name type`, or any other comment, from its hash on. */
+  /** Reads `# HELP name text`, `# TYPE name type`, or any other comment, from the `#` on. */
   #comment(from: number): boolean {
     const body = this.#body
     const found = body.indexOf(newline, from)
     const end = found < 0 ? body.length : found
     if (end - this.#start > this.#maxLineBytes) return this.#tooLong()
     let at = skipBlanks(body, from + 1, end)
-    // As where a line begins. Behind blanks, only the first byte can be one.
+    // A NUL ends the page as at the start of a line; after blanks, only if it is the first byte.
     const nulUntil = at === from + 1 ? end : Math.min(at + 1, end)
     for (let i = at; i < nulUntil; i++) if (body[i] === 0) return this.#end()
     const isHelp = at > from + 1 && begins(body, at, end, 'HELP')
     if (!isHelp && !(at > from + 1 && begins(body, at, end, 'TYPE'))) return this.#next(end)
     const nameFrom = skipBlanks(body, at + 4, end)
-    // Nothing but a blank makes it more than a comment.
+    // Without a blank after the keyword it is an ordinary comment.
     if (nameFrom === at + 4) return this.#next(end)
     at = this.#nameEnd(nameFrom)
     if (at < 0) return this.#fault(`no metric name after ${isHelp ? 'HELP' : 'TYPE'}`)
-    // A name in quotes may have a line feed.
+    // A quoted name may contain a line feed.
     const next = at > end ? body.indexOf(newline, at) : end
     const lineEnd = next < 0 ? body.length : next
     if (lineEnd - this.#start > this.#maxLineBytes) return this.#tooLong()
     if (body[at] === 0) return this.#fault('NUL after the metric name')
-    // The reader of Prometheus takes any one byte for the blank that belongs there.
+    // Prometheus' reader accepts any byte in place of this blank.
     const textFrom = skipBlanks(body, at, lineEnd) === lineEnd ? lineEnd : at + 1
     return this.#declare(isHelp ? 'HELP' : 'TYPE', nameFrom, at, textFrom, lineEnd)
   }
 
-  /** `# HELP`, `# TYPE`, `# UNIT` or `# EOF`; there are no other comments. */
+  /** Reads `# HELP`, `# TYPE`, `# UNIT` or `# EOF`; there are no other comments. */
   #metadata(): boolean {
     const body = this.#body
     const { length } = body
@@ -319,7 +319,7 @@ export class PageReader {
     return this.#declare(keyword, nameFrom, at, at + 1, end)
   }
 
-  /** Where the name of a metric in a comment ends, its quotes included; -1: there is none. */
+  /** End of a metric name in a comment, quotes included; -1 if there is none. */
   #nameEnd(from: number): number {
     const body = this.#body
     if (from < body.length && body[from] === quote) return quotedNameEnd(body, from, body.length)
@@ -353,7 +353,7 @@ export class PageReader {
     return this.#next(to)
   }
 
-  /** In the text format, help has no quotes to escape. */
+  /** In the text format, quotes in help texts are not escaped. */
   #helpText(from: number, to: number): string {
     if (this.#strict) return unescaped(this.#body, from, to)
     const text = this.#body.toString('utf8', from, to)

@@ -1,15 +1,15 @@
-/** A target of which something is kept between its scrapes. */
+/** A target whose data is kept between scrapes. */
 export interface PageHolder {
-  /** Lets go of what can be made again. */
+  /** Releases memory that can be recreated. */
   shed(): void
 }
 
-/** Part of the whole that one target may hold: a page without end leaves room for the others. */
+/** Maximum part of the limit for one target: an endless page leaves room for the others. */
 const targetPart = 1 / 2
 
 /**
- * What is kept of the pages of all targets together, in bytes. Pages are foreign: whoever may be scraped could otherwise
- * fill the memory with names. A scrape whose series find no room fails, and says so.
+ * Accounts for the memory kept of all targets' pages, in bytes. Pages are foreign input: their names could otherwise
+ * fill the memory. A scrape whose series exceed the limit fails with a reason.
  */
 export class PageRoom {
   readonly limitBytes: number
@@ -24,7 +24,10 @@ export class PageRoom {
     return this.#bytes
   }
 
-  /** Says that a target holds so much, or is about to. False: that is more than there is, and what it held before counts. */
+  /**
+   * Sets the memory that a target uses or is about to use. False if that exceeds the limit; the previous value then
+   * remains.
+   */
   hold(holder: PageHolder, bytes: number): boolean {
     const before = this.#held.get(holder) ?? 0
     const after = this.#bytes - before + bytes
@@ -39,7 +42,7 @@ export class PageRoom {
     this.#held.delete(holder)
   }
 
-  /** Has those that hold most give back what can be made again, until it is about so many bytes. */
+  /** Makes the largest holders release memory, until about `bytes` are freed. Returns how many. */
   shed(bytes: number): number {
     const before = this.#bytes
     const largest = [...this.#held].sort(([, a], [, b]) => b - a)

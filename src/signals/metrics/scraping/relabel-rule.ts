@@ -8,7 +8,7 @@ import {
 import { nearest } from '../../../foundation/lib/nearest.ts'
 import { isLabelName, isText } from './label-names.ts'
 
-/** Names of Prometheus' relabelling (2.55 and 3.x). */
+/** Actions of Prometheus' relabelling (2.55 and 3.x). */
 export type RelabelAction =
   | 'replace'
   | 'keep'
@@ -22,27 +22,27 @@ export type RelabelAction =
   | 'lowercase'
   | 'uppercase'
 
-/** A rule as it was written, with its defaults, compiled. */
+/** A compiled rule, with defaults applied. */
 export interface RelabelRule {
   readonly action: RelabelAction
   readonly sourceLabels: readonly string[]
   readonly separator: string
-  /** Matches a whole value. */
+  /** Matches the whole value. */
   readonly regex: RegExp
   readonly targetLabel: string
   readonly replacement: string
   readonly modulus: number
-  /** `targetLabel` and `replacement`, taken apart for `regex`. */
+  /** `targetLabel` and `replacement`, parsed for `regex`. */
   readonly target: Template
   readonly value: Template
 }
 
-/** Texts, and groups of a match in between: numbers of captures, of which the last that took part tells the group. */
+/** Texts and groups of a match. A group is a list of capture numbers, of which the last one with a match is used. */
 export type Template = readonly (string | readonly number[])[]
 
-/** What is wrong with a rule as it was written. */
+/** A fault of a configured rule. */
 export interface RelabelFault {
-  /** Key of the rule; '' for the rule itself. */
+  /** Key in the rule; '' for the rule itself. */
   readonly field: string
   readonly message: string
   readonly hint: string
@@ -50,7 +50,7 @@ export interface RelabelFault {
 
 interface ActionFields {
   readonly needsTarget: boolean
-  /** Those that it takes besides `action`; undefined: all, whether it uses them or not. */
+  /** Allowed keys besides `action`; undefined if all are allowed, used or not. */
   readonly only: readonly string[] | undefined
   readonly replaces: boolean
 }
@@ -85,13 +85,13 @@ const defaults: JsonObject = {
   action: 'replace',
 }
 
-/** Source labels that one rule may have. */
+/** Maximum source labels of a rule. */
 const mostSources = 256
 
 /**
- * Reads a rule of `relabel_configs` or `metric_relabel_configs` in Prometheus' own form, with the defaults and checks of
- * Prometheus 3: names are any text of Unicode, `.` matches every character, and the expression is in RE2's syntax.
- * Returns all that is wrong with it where it is none.
+ * Compiles a rule of `relabel_configs` or `metric_relabel_configs` in Prometheus' form, with the defaults and checks of
+ * Prometheus 3: names are any Unicode text, `.` matches every character, and the expression has RE2's syntax. Returns
+ * all faults if the rule is invalid.
  */
 export function compileRelabel(written: unknown): RelabelRule | readonly RelabelFault[] {
   if (!isObject(written)) return [fault('', 'not a relabelling rule', 'use keys such as source_labels')]
@@ -105,7 +105,7 @@ function fault(field: string, message: string, hint: string): RelabelFault {
   return { field, message, hint }
 }
 
-/** Reads the fields of one rule. What is wrong it tells, and goes on with the default. */
+/** Reads the fields of one rule. Collects faults, and continues with the default. */
 class WrittenRule {
   readonly #fields: JsonObject
   readonly #faults: RelabelFault[]
@@ -159,7 +159,7 @@ class WrittenRule {
     return 'replace'
   }
 
-  /** Expressions that cannot be read match nothing. */
+  /** An invalid expression matches nothing. */
   #regex(): CapturingRegExp {
     const source = this.#text('regex')
     try {
@@ -194,7 +194,7 @@ class WrittenRule {
     return 1
   }
 
-  /** YAML takes what looks like a number for one, and nothing for null. */
+  /** YAML parses unquoted numbers as numbers, and an empty value as null. */
   #text(field: string): string {
     const written = this.#written(field)
     if (written === null) return ''
@@ -256,8 +256,8 @@ function shown(value: unknown): string {
 }
 
 /**
- * A template of Go's `Regexp.Expand`: `$1`, `$name`, `${1}` and `${name}`, names being as long as they can be; `$$` is a
- * dollar, and so is one that begins nothing. Groups that are not there are empty.
+ * Parses a template of Go's `Regexp.Expand`: `$1`, `$name`, `${1}` and `${name}`, with the longest possible name; `$$`
+ * is a dollar sign, and so is a `$` that begins no group. Missing groups are empty.
  */
 function takenApart(template: string, groups: readonly CapturedGroup[]): Template {
   const parts: (string | readonly number[])[] = []
@@ -282,7 +282,7 @@ function takenApart(template: string, groups: readonly CapturedGroup[]): Templat
 }
 
 function groupOf(name: string, groups: readonly CapturedGroup[]): CapturedGroup | undefined {
-  // No leading zeros, and no number from 10^8 on: those are names.
+  // Numbers with leading zeros or from 10^8 on are names.
   if (/^(?:0|[1-9]\d{0,8})$/.test(name)) return groups[Number(name)]
   return groups.find(group => group.name === name)
 }

@@ -9,18 +9,18 @@ export {
   type RelabelRule,
 } from './relabel-rule.ts'
 
-/** Longest text that is put together, in UTF-16 units: rules can double a value again and again. */
+/** Maximum length of a built text, in UTF-16 units: rules can double a value repeatedly. */
 const longest = 1024 * 1024
-/** What `labelmap` may add to: each rule can double the labels. */
+/** Maximum labels to which `labelmap` adds: each rule can double the labels. */
 const mostLabels = 4096
 
 /**
- * Changes the labels as the rules say, one after the other (Prometheus, "relabel_config"). False: they are dropped, and
- * what is in them means nothing. A label whose value is empty is none. Takes linear time for each rule.
+ * Applies the rules to the labels in order (Prometheus, "relabel_config"). False if the labels are dropped; their
+ * content is then undefined. A label with an empty value is removed. Takes linear time per rule.
  *
- * Where `labelmap` gives several labels one name, the last of them by name has it. Texts that would get longer than 1 Mi
- * characters are not made: values are joined up to there, and a longer result leaves the label as it was. Beyond 4,096
- * labels `labelmap` adds none.
+ * If `labelmap` gives several labels the same name, the last of them by name wins. Texts are limited to 1 Mi
+ * characters: source values are joined up to there, and a rule with a longer result does not change its label. With
+ * more than 4,096 labels `labelmap` adds none.
  */
 export function relabel(rules: readonly RelabelRule[], labels: Map<string, string>): boolean {
   for (const rule of rules) if (!apply(rule, labels)) return false
@@ -81,7 +81,7 @@ function replace(rule: RelabelRule, labels: Map<string, string>): void {
   if (name !== undefined && value !== undefined && isLabelName(name)) set(labels, name, value)
 }
 
-/** Names are those of before; the map has the results. */
+/** Matches the names before the rule; the results are added to the map. */
 function mapLabels(rule: RelabelRule, labels: Map<string, string>): void {
   const found: [name: string, value: string][] = []
   for (const [from, value] of [...labels].sort(byName)) {
@@ -97,7 +97,7 @@ function byName(a: readonly [string, string], b: readonly [string, string]): num
   return a[0] < b[0] ? -1 : 1
 }
 
-/** Undefined: it would be too long. */
+/** Undefined if it would be too long. */
 function expand(template: Template, match: RegExpExecArray): string | undefined {
   let text = ''
   for (const part of template) {
@@ -115,7 +115,7 @@ function captured(numbers: readonly number[], match: RegExpExecArray): string {
   return ''
 }
 
-/** The last 8 bytes of the MD5, of which Prometheus takes the modulus. */
+/** Uses the last 8 bytes of the MD5, like Prometheus. */
 function hashMod(text: string, modulus: number): string {
   const hash = createHash('md5').update(text).digest()
   return String(hash.readBigUInt64BE(8) % BigInt(modulus))
@@ -123,8 +123,9 @@ function hashMod(text: string, modulus: number): string {
 
 const isAscii = (text: string) => /^[\0-\x7f]*$/.test(text)
 
-// Go's tables of cases have one character for one, whatever stands around it (Unicode, UnicodeData.txt); JavaScript's
-// have several where a language wants them (SpecialCasing.txt): those are left, but for the one that begins with its own.
+// Go's case tables map one character to one, independent of context (Unicode, UnicodeData.txt); JavaScript's may map to
+// several, depending on the language (SpecialCasing.txt). Those are left unchanged, except for the one that begins with
+// the simple mapping.
 
 function lowerCase(text: string): string {
   if (isAscii(text)) return text.toLowerCase()

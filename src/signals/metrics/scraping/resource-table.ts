@@ -4,28 +4,34 @@ import type { Identity, TargetInfo } from './mapping/mapped-family.ts'
 import { targetResource } from './mapping/target-resource.ts'
 import type { Target } from './target.ts'
 
-/** Pages name them. */
+/** Pages contain the identities. */
 const mostResources = 10_000
-/** Of a resource, and of each character of what `target_info` says: as text, as attributes, and in resources. */
+/**
+ * Approximate memory of a resource, and of each character of `target_info` data: as text, as attributes, and in
+ * resources.
+ */
 const resourceCost = 1500
 const learnedCost = 6
 
-/** Whom the series of a target are about: itself, and others whose labels `job` and `instance` it keeps. */
+/**
+ * Resources of a target's series: the target itself, and others identified by the labels `job` and `instance` of the
+ * page.
+ */
 export class ResourceTable {
-  /** About what it takes. */
+  /** Approximate memory, in bytes. */
   get bytes(): number {
     return this.#learned.length * learnedCost + this.#resources.size * resourceCost
   }
 
-  /** That of the target. */
+  /** Resource of the target itself. */
   readonly own: Resource
   readonly #target: Target
-  /** By whom they are about; the first of each counts. */
+  /** By identity; the first series of each counts. */
   readonly #infos = new Map<string, TargetInfo>()
   readonly #learned: string
   readonly #resources = new BoundedMap<string, Resource>(mostResources)
 
-  /** `infos`: what the series `target_info` of its page say. */
+  /** `infos`: from the `target_info` series of the page. */
   constructor(target: Target, infos: readonly TargetInfo[] = []) {
     this.#target = target
     this.#learned = textOf(infos)
@@ -36,7 +42,7 @@ export class ResourceTable {
     this.own = targetResource(target, this.#infosOf(this.#keyOf({ job: '', instance: '' })))
   }
 
-  /** The same object for the same identity, as long as no more than 10,000 others were asked for. */
+  /** Resource for an identity. The same object each time, unless more than 10,000 others were requested since. */
   of(identity: Identity): Resource {
     const { labels } = this.#target
     if (identity.job === (labels.get('job') ?? '') && identity.instance === (labels.get('instance') ?? ''))
@@ -50,7 +56,7 @@ export class ResourceTable {
     return resource
   }
 
-  /** Whether it was made of the same. */
+  /** Whether the table was made from equal data. */
   isFor(infos: readonly TargetInfo[]): boolean {
     return this.#learned === textOf(infos)
   }
@@ -60,7 +66,7 @@ export class ResourceTable {
     return info === undefined ? [] : [info]
   }
 
-  /** Who has no job or instance is the target's. */
+  /** A missing job or instance is that of the target. */
   #keyOf({ job, instance }: Identity): string {
     const { labels } = this.#target
     return JSON.stringify([job || labels.get('job'), instance || labels.get('instance')])

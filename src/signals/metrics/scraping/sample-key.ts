@@ -3,7 +3,7 @@ import { KeyScanner, unescaped } from './key-scanner.ts'
 
 const scanner = new KeyScanner()
 
-/** The name and labels of a sample as a page has them. Undefined where these bytes are no key, or not only that. */
+/** Name and labels of a sample. Undefined if these bytes are not exactly one key. */
 export function sampleKey(body: Buffer, from: number, to: number): SampleKey | undefined {
   if (!scanner.scan(body, from, to, false, false) || scanner.end !== to) return undefined
   const { marks } = scanner

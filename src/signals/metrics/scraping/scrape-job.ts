@@ -1,11 +1,11 @@
-// What is scraped and how: one job of `scrape_configs`, or one entry of `targets`, compiled.
+// Settings of a compiled job: one of `scrape_configs`, or an entry of `targets`.
 
 import type { TlsOptions } from '../../../foundation/lib/dialer.ts'
 import type { RelabelRule } from './relabel.ts'
 
-/** How requests to a target, or to a source of targets, prove who they are. */
+/** Authentication of requests to a target or to a source of targets. */
 export interface Access {
-  /** Names as they were written. */
+  /** Header names as configured. */
   readonly headers: Readonly<Record<string, string>>
   readonly basic: { readonly username: string; readonly password: Secret } | undefined
   readonly authorization: { readonly type: string; readonly credentials: Secret } | undefined
@@ -15,7 +15,7 @@ export interface Access {
   readonly proxyUrl: string
 }
 
-/** Nothing is proved, and nobody is in between. */
+/** No authentication and no proxy. */
 export const noAccess: Access = {
   headers: {},
   basic: undefined,
@@ -25,12 +25,12 @@ export const noAccess: Access = {
   proxyUrl: '',
 }
 
-/** A secret as it stands in the configuration, or a file that is read for each request. '' is none. */
+/** A secret from the configuration, or a file that is read for each request. '' for none. */
 export type Secret = { readonly text: string } | { readonly file: string }
 
-/** 0: no limit. */
+/** 0 for no limit. */
 export interface ScrapeLimits {
-  /** Of the body as it is after decompression. */
+  /** Maximum size of the decompressed body. */
   readonly bodyBytes: number
   readonly samples: number
   readonly labels: number
@@ -39,16 +39,16 @@ export interface ScrapeLimits {
   readonly targets: number
 }
 
-/** Targets with labels that they share, as every kind of discovery tells them. */
+/** Targets with common labels, as returned by every kind of discovery. */
 export interface TargetGroup {
-  /** Names this group among those of its source: a file and number, a pod. */
+  /** Identifies the group within its source: a file and a number, a pod. */
   readonly source: string
-  /** Values of `__address__`, and labels of single targets (`__meta_...`). */
+  /** Labels of each target: `__address__`, and `__meta_...`. */
   readonly targets: readonly ReadonlyMap<string, string>[]
   readonly labels: ReadonlyMap<string, string>
 }
 
-/** Where targets come from. Each kind is one file in `src/signals/metrics/scraping/sources`. */
+/** Source of targets. Each kind is one file in `src/signals/metrics/scraping/sources`. */
 export type SourceSettings =
   | { readonly kind: 'static'; readonly groups: readonly TargetGroup[] }
   | { readonly kind: 'file'; readonly patterns: readonly string[]; readonly refreshMs: number }
@@ -70,9 +70,9 @@ export type SourceSettings =
   | {
       readonly kind: 'kubernetes'
       readonly role: 'pod' | 'service' | 'endpoints' | 'endpointslice' | 'node' | 'ingress'
-      /** '' for the usual places: the pod's own account, or the usual file. */
+      /** '' for the defaults: the pod's own account, or the usual file. */
       readonly kubeconfigFile: string
-      /** Empty: all. */
+      /** Empty for all. */
       readonly namespaces: readonly string[]
       readonly ownNamespace: boolean
       readonly labelSelector: string
@@ -91,15 +91,15 @@ export interface ScrapeJob {
   readonly honorLabels: boolean
   readonly honorTimestamps: boolean
   readonly trackTimestampsStaleness: boolean
-  /** Asks for gzip. */
+  /** Whether gzip is requested. */
   readonly compression: boolean
-  /** Leaves out lines that cannot be read instead of failing the scrape. */
+  /** Whether unreadable lines are skipped instead of failing the scrape. */
   readonly lenient: boolean
   readonly limits: ScrapeLimits
   readonly access: Access
   readonly relabel: readonly RelabelRule[]
   readonly metricRelabel: readonly RelabelRule[]
   readonly sources: readonly SourceSettings[]
-  /** Labels that every series gets unless it has them (`external_labels`). */
+  /** Labels added to every series that lacks them (`external_labels`). */
   readonly externalLabels: ReadonlyMap<string, string>
 }

@@ -15,14 +15,14 @@ export interface PageSource {
   close(): void
 }
 
-/** How a target stands; times in milliseconds since the Unix epoch, 0: never. */
+/** State of a target. Times are milliseconds since the Unix epoch, 0 for never. */
 export interface LoopState {
   readonly health: 'unknown' | 'up' | 'down'
-  /** Why the last scrape failed; '' where it did not. */
+  /** Reason why the last scrape failed; '' after a success. */
   readonly error: string
-  /** Of the fault: `timeout`, `http_status`, `page`, … */
+  /** Type of the fault: `timeout`, `http_status`, `page`, … */
   readonly errorType: string
-  /** What an operator should know though it succeeded, such as lines that were left out. */
+  /** Warning about a successful scrape, such as skipped lines. */
   readonly warning: string
   readonly lastScrapeMs: number
   readonly durationMs: number
@@ -31,13 +31,13 @@ export interface LoopState {
   readonly wireBytes: number
   readonly scrapes: number
   readonly failures: number
-  /** Ticks that passed while the scrape before them was not over. */
+  /** Ticks skipped because the previous scrape was still running. */
   readonly missed: number
-  /** Pages that were read as a whole, as their series changed. */
+  /** Pages that were parsed in full because their series changed. */
   readonly wholeReads: number
 }
 
-/** What all loops did, also those that have ended. */
+/** Totals of all loops, including ended ones. */
 export interface ScrapeCounts {
   scrapes: number
   failures: number
@@ -54,7 +54,7 @@ export interface LoopOptions {
   readonly room?: PageRoom | undefined
 }
 
-/** How long the end waits for a scrape under way. */
+/** Maximum wait for a running scrape at the end, in milliseconds. */
 const endMs = 2_000
 
 /** Scrapes one target at its ticks, one scrape at a time. */
@@ -62,9 +62,9 @@ export class ScrapeLoop {
   readonly #options: LoopOptions
   readonly #series: TargetSeries
   readonly #report: TargetReport
-  /** As it was told last. */
+  /** Latest target, as discovered. */
   #target: Target
-  /** By which it is scraped: that only changes between two scrapes. */
+  /** Target as used for scraping: it only changes between scrapes. */
   #used: Target
   #client: PageSource
   #ticks: Ticks
@@ -72,7 +72,7 @@ export class ScrapeLoop {
   #stop = new AbortController()
   #underWay: Promise<void> = Promise.resolve()
   #busy = false
-  /** Other settings wait for the end of the scrape. */
+  /** Whether a change of settings waits for the end of a scrape. */
   #changed = false
   #health: LoopState['health'] = 'unknown'
   #error = ''
@@ -119,29 +119,29 @@ export class ScrapeLoop {
     }
   }
 
-  /** It was scraped, or is being scraped: there is something to tell that ends. */
+  /** Whether there was a scrape, or one is running: its series must then be marked as ended. */
   get hasBegun(): boolean {
     return this.#scrapes > 0 || this.#busy
   }
 
-  /** Begins, or goes on after a pause. */
+  /** Starts, or continues after a pause. */
   start(): void {
-    // Of the first interval nothing is skipped; a pause missed nothing.
+    // Nothing is skipped in the first interval, and ticks during a pause are not missed.
     if (performance.now() > this.#ticks.nextMs) this.#ticks.advance()
     this.#schedule()
   }
 
-  /** Begins no further scrape. */
+  /** Starts no further scrapes. */
   pause(): void {
     clearTimeout(this.#timer)
   }
 
-  /** The same with the same settings, of which discovery may tell something else. */
+  /** Replaces the target by one with the same scrape settings, but possibly other discovered labels. */
   describe(target: Target): void {
     this.#target = target
   }
 
-  /** Goes on with other settings, after the scrape that is under way. Series stay what they are as far as these leave them so. */
+  /** Changes the settings after the running scrape. Series continue if the new settings do not change them. */
   change(target: Target): void {
     const before = this.#target
     this.#target = target
@@ -152,7 +152,7 @@ export class ScrapeLoop {
     this.#schedule()
   }
 
-  /** Ends at once; with `ended` its series are told to have ended. Never rejects. */
+  /** Stops immediately; with `ended`, marks its series as ended. Never rejects. */
   async stop(ended: boolean): Promise<void> {
     clearTimeout(this.#timer)
     this.#stop.abort()
@@ -168,7 +168,7 @@ export class ScrapeLoop {
       this.#report.end(this.#used, this.#series.resource, timeUs)
       await this.#series.end(timeUs)
     } catch (error) {
-      this.#broke(error)
+      this.#failed(error)
     }
   }
 
@@ -189,7 +189,7 @@ export class ScrapeLoop {
 
   #tick(): void {
     const tickMs = this.#ticks.nextMs
-    // A timer may be early by part of a millisecond.
+    // A timer may fire early by a part of a millisecond.
     const passed = this.#ticks.advance(Math.max(tickMs, performance.now()))
     this.#schedule()
     const missed = passed + (this.#busy ? 1 : 0)
@@ -198,7 +198,7 @@ export class ScrapeLoop {
     if (this.#busy) return
     this.#busy = true
     this.#underWay = this.#scrape(this.#ticks.timeOf(tickMs))
-      .catch(error => this.#broke(error))
+      .catch(error => this.#failed(error))
       .finally(() => this.#rest())
   }
 
@@ -207,11 +207,11 @@ export class ScrapeLoop {
     if (this.#changed && !this.#stop.signal.aborted) this.#use()
   }
 
-  /** A fault of svc costs this target its scrape. */
-  #broke(error: unknown): void {
+  /** A bug in svc fails this scrape only. */
+  #failed(error: unknown): void {
     this.#failures++
     this.#options.counts.failures++
-    this.#told(errorText(error), 'internal')
+    this.#setHealth(errorText(error), 'internal')
   }
 
   async #scrape(timeMs: number): Promise<void> {
@@ -232,12 +232,12 @@ export class ScrapeLoop {
       this.#wireBytes = fetched.wireBytes
       counts.samples += taken.samples
       this.#warning = taken.warning
-      this.#told('', '')
+      this.#setHealth('', '')
     } catch (error) {
       if (stop.aborted) return
       this.#failures++
       counts.failures++
-      this.#told(errorText(error), typeOf(error))
+      this.#setHealth(errorText(error), typeOf(error))
       await series.end(timeUs)
     } finally {
       fetched?.release()
@@ -256,7 +256,7 @@ export class ScrapeLoop {
     })
   }
 
-  #told(error: string, type: string): void {
+  #setHealth(error: string, type: string): void {
     this.#health = error === '' ? 'up' : 'down'
     this.#error = error
     this.#errorType = type

@@ -15,7 +15,7 @@ export interface ManagerOptions {
   readonly sink: SeriesSink
   readonly open: (target: Target) => PageSource
   readonly log: Logger
-  /** For what is kept of pages; without it there is no bound. */
+  /** Accounts for the memory kept of pages; no limit if omitted. */
   readonly room?: PageRoom
 }
 
@@ -23,29 +23,32 @@ export interface TargetState extends LoopState {
   readonly target: Target
 }
 
-/** One job with its sources and what became of the targets that they told. */
+/** State of a job: its sources, and its targets. */
 export interface JobState {
   readonly name: string
   readonly sources: readonly (TargetSourceState & { readonly kind: string })[]
   readonly targets: readonly TargetState[]
-  /** Those kept for people; `droppedTotal` counts all. */
+  /** The first dropped targets, for display; `droppedTotal` counts all. */
   readonly dropped: readonly DroppedTarget[]
   readonly droppedTotal: number
 }
 
-/** Targets that are gone are told to have ended so long after, in intervals: another agent may have taken them over. */
+/**
+ * Delay, in intervals, before the series of a removed target are marked as ended: another agent may have taken over the
+ * target.
+ */
 const graceIntervals = 2.1
 
-/** Of one job. Where more are gone, those that went first end at once. */
+/** Maximum removed targets of a job that wait; above it, the oldest end immediately. */
 const mostLeaving = 10_000
-/** Of a timer of Node.js. */
+/** Maximum delay of a Node.js timer. */
 const longestMs = 2 ** 31 - 1
 
-/** How long the end may tell what ended. */
+/** Maximum time for end markers at shutdown, in milliseconds. */
 const endMs = 5_000
 
 interface Source {
-  /** What it was made of. */
+  /** Settings it was made from, as text. */
   readonly made: string
   readonly kind: string
   readonly source: TargetSource
@@ -66,19 +69,19 @@ interface Job {
   readonly leaving: Map<string, Leaving>
   dropped: readonly DroppedTarget[]
   droppedTotal: number
-  /** Something changed since its targets were read last. */
+  /** Whether something changed since its targets were last read. */
   isStale: boolean
   isUpdating: boolean
   isClosed: boolean
 }
 
-/** Scrapes the targets of all jobs. What a reload leaves as it is goes on without a gap. */
+/** Scrapes the targets of all jobs. Jobs that a reload does not change continue without a gap. */
 export class ScrapeManager {
   /** Totals since the start. */
   readonly counts: ScrapeCounts = { scrapes: 0, failures: 0, missed: 0, samples: 0, wholeReads: 0 }
   readonly #options: ManagerOptions
   readonly #jobs = new Map<string, Job>()
-  /** Loops that are ending. */
+  /** Loops that are stopping. */
   readonly #ends = new Set<Promise<void>>()
   #shard: Shard | undefined
   #stopped = false
@@ -87,7 +90,7 @@ export class ScrapeManager {
     this.#options = options
   }
 
-  /** From now on these jobs are scraped, of their targets those that belong to this agent. */
+  /** Sets the jobs to scrape; of their targets, those in the shard of this agent. */
   configure(jobs: readonly ScrapeJob[], shard: Shard | undefined): void {
     if (this.#stopped) return
     const isReshared = textOf(shard) !== textOf(this.#shard)
@@ -97,7 +100,7 @@ export class ScrapeManager {
     for (const job of jobs) this.#open(job, isReshared)
   }
 
-  /** Costs nothing for the targets. */
+  /** Without the targets, so it is cheap for any number of them. */
   get sources(): readonly Pick<JobState, 'name' | 'sources'>[] {
     return [...this.#jobs.values()].map(({ job, sources }) => ({
       name: job.name,
@@ -122,8 +125,8 @@ export class ScrapeManager {
   }
 
   /**
-   * Ends all. Series are told to have ended, as many as `withinMs` allows: what is queued needs the rest of the time that
-   * the end has.
+   * Stops everything. Marks series as ended for at most `withinMs`: sending what is queued needs the rest of the
+   * shutdown time.
    */
   async stop(withinMs = endMs): Promise<void> {
     this.#stopped = true
@@ -139,7 +142,7 @@ export class ScrapeManager {
       entry = entryOf(job, made)
       this.#jobs.set(job.name, entry)
     } else if (isNew) {
-      // Otherwise it stays the same object: much is known of it.
+      // An unchanged job stays the same object, as caches depend on it.
       entry.job = job
       entry.made = made
     }
@@ -159,7 +162,7 @@ export class ScrapeManager {
     }
     entry.sources = [...sources.values()]
     for (const { source } of before.values()) source.stop()
-    // What they tell at once is told when the job knows them.
+    // Only now: sources may report immediately, and the job must know them.
     for (const { source } of fresh) source.start()
     if (isNew || isReshared) this.#update(entry)
   }
@@ -174,7 +177,7 @@ export class ScrapeManager {
     return opened
   }
 
-  /** Reads the targets of a job anew; what changes meanwhile is read thereafter. */
+  /** Reads the targets of a job again; changes during the reading are read afterwards. */
   #update(entry: Job): void {
     entry.isStale = true
     if (entry.isUpdating || entry.isClosed) return
@@ -194,7 +197,7 @@ export class ScrapeManager {
         const { job } = entry
         const groups = entry.sources.flatMap(source => source.groups)
         await readTargets(job, groups)
-        // Groups that were told meanwhile come next; other settings would only change these targets again.
+        // Newer groups are read in the next round; under newer settings these targets would be obsolete.
         if (entry.job === job) await this.#apply(entry, targetsOf(job, groups, this.#shard))
       }
     } finally {
@@ -219,7 +222,7 @@ export class ScrapeManager {
     }
   }
 
-  /** Scrapes a target from now on, as it is told. */
+  /** Starts scraping a target, or updates its loop. */
   #follow({ loops, leaving }: Job, target: Target): void {
     const back = leaving.get(target.id)
     if (back !== undefined) {
@@ -295,7 +298,7 @@ function entryOf(job: ScrapeJob, made: string): Job {
   }
 }
 
-/** What of jobs concerns those who scrape: where targets come from does not. */
+/** Settings of jobs without their sources, which do not affect scraping. */
 const settingsOf = new WeakMap<ScrapeJob, string>()
 
 function isScrapedAlike(one: Target, other: Target): boolean {
@@ -312,7 +315,7 @@ function scrapeText(job: ScrapeJob): string {
   return text
 }
 
-/** Equal for equal settings. It holds secrets, so it goes nowhere. */
+/** Text that is equal for equal settings. It contains secrets, so it must not leave this file. */
 function textOf(settings: unknown): string {
   return JSON.stringify(settings, (_key, value: unknown) => {
     if (value instanceof RegExp) return String(value)

@@ -1,10 +1,10 @@
-// Two hashes of 32 bits, which are mixed as in MurmurHash3.
+// Two 32-bit hashes, mixed as in MurmurHash3.
 let one = 0
 let other = 0
 
 /**
- * A number that stands for a series: never 0, the same for the same name and labels in any order, and with 53 bits
- * hardly ever that of another one.
+ * Number that identifies a series: never 0, the same for the same name and labels in any order. It has 53 bits, so
+ * collisions are very unlikely.
  */
 export function seriesId(name: string, labels: ReadonlyMap<string, string>): number {
   hash(name, '')
@@ -22,7 +22,7 @@ function hash(label: string, value: string): void {
   one = 0x9e3779b9
   other = 0x41c6ce57
   add(label)
-  // Is no unit of a text, so that what is a label and what a value stays apart.
+  // Not a UTF-16 unit, so that label and value cannot be confused.
   one = Math.imul(one ^ 0x10000, 0x9e3779b1)
   other = Math.imul(other ^ 0x10000, 0x5f356495)
   add(value)

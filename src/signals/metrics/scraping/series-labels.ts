@@ -4,22 +4,22 @@ import { relabel } from './relabel.ts'
 import type { ScrapeJob, ScrapeLimits } from './scrape-job.ts'
 import type { Target } from './target.ts'
 
-/** A series as it is sent. */
+/** A series with its final name and labels. */
 export interface NamedSeries {
   readonly name: string
-  /** Without `__name__`, and without labels that have no value. */
+  /** Without `__name__`, and without labels with empty values. */
   readonly labels: Map<string, string>
 }
 
-/** Why the whole scrape must fail, as Prometheus has it. */
+/** Reason to fail the whole scrape, as in Prometheus. */
 export interface SeriesFault {
   readonly reason: string
 }
 
 /**
- * What a series of a page is called: its own labels, those of its target (`honor_labels`), what `metric_relabel_configs`
- * make of them, and the external labels where it has none of the name. Undefined: it is dropped. Limits count what
- * relabelling left, with the name and without external labels. (Prometheus 3, scrape/scrape.go.)
+ * Final name and labels of a series: the labels of the page and of its target (`honor_labels`), after
+ * `metric_relabel_configs`, and external labels that it lacks. Undefined if it is dropped. Limits count the labels
+ * after relabelling, including the name, without external labels. (Prometheus 3, scrape/scrape.go.)
  */
 export function seriesLabels(
   job: ScrapeJob,
@@ -50,23 +50,23 @@ function ownLabels(key: SampleKey): Map<string, string> {
   return labels
 }
 
-/** A page that tells a label without a value keeps the target's away. */
+/** A label of the page with an empty value suppresses the target's label. */
 function addAbsent(
   labels: Map<string, string>,
   ofTarget: ReadonlyMap<string, string>,
-  told: ReadonlyMap<string, string>,
+  present: ReadonlyMap<string, string>,
 ): void {
-  for (const [label, value] of ofTarget) if (!told.has(label)) labels.set(label, value)
+  for (const [label, value] of ofTarget) if (!present.has(label)) labels.set(label, value)
 }
 
-/** The page's own labels make room for the target's: short names first, each with as many prefixes as it takes. */
+/** Renames conflicting labels of the page: short names first, each with as many prefixes as needed. */
 function addOver(labels: Map<string, string>, ofTarget: ReadonlyMap<string, string>): void {
   let moved: [label: string, value: string][] | undefined
   for (const [label, value] of ofTarget) {
-    const told = labels.get(label)
-    if (told !== undefined) {
+    const present = labels.get(label)
+    if (present !== undefined) {
       moved ??= []
-      moved.push([label, told])
+      moved.push([label, present])
     }
     labels.set(label, value)
   }
@@ -96,9 +96,9 @@ function limitFault(limits: ScrapeLimits, name: string, labels: ReadonlyMap<stri
   return ''
 }
 
-/** Bytes of a text that is longer than the limit, otherwise 0. A limit of 0 is none. */
+/** Size of a text in bytes if it is above the limit; otherwise 0. A limit of 0 means no limit. */
 function lengthBeyond(text: string, limit: number): number {
-  // UTF-8 has three bytes at most for each unit of UTF-16.
+  // A UTF-16 unit takes at most three bytes.
   if (limit === 0 || text.length * 3 <= limit) return 0
   const bytes = Buffer.byteLength(text)
   return bytes > limit ? bytes : 0

@@ -17,7 +17,7 @@ import { type NamedSeries, seriesLabels } from './series-labels.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 
-/** A page that was read, and by what its series are made. */
+/** A parsed page, with the settings and resources for its series. */
 export interface Reading {
   readonly target: Target
   readonly resources: ResourceTable
@@ -26,41 +26,41 @@ export interface Reading {
   readonly timesUs: Float64Array
 }
 
-/** Series that are made, judged and encoded together. */
+/** Series that are made, checked and encoded together. */
 export interface Piece extends PagePart {
-  /** Samples after relabelling. */
+  /** Samples left after relabelling. */
   readonly kept: number
-  /** By sample what its series is known by; 0: relabelling dropped it. */
+  /** Series ID of each sample; 0 if relabelling dropped it. */
   readonly ids: Float64Array
-  /** Samples, by their number in the piece, whose series another piece tells. */
+  /** Indexes of samples in the piece whose series is in an earlier piece. */
   readonly repeated: ReadonlySet<number>
-  /** Some of its samples have times of their own. */
+  /** Whether some samples have their own timestamps. */
   readonly timed: boolean
-  /** Some of its samples have exemplars, which have no place in what is ready. */
+  /** Whether some samples have exemplars, which prepared metrics cannot have. */
   readonly hasExemplars: boolean
-  /** Its metrics, but for their numbers. Undefined: they come whole each time. */
+  /** Prepared metrics; undefined if they are sent whole each time. */
   ready: PreparedMetric[] | undefined
-  /** Its series where they come whole; the value is the number of the sample in the piece. */
+  /** Series if they are sent whole; their value is the index of the sample in the piece. */
   whole: readonly MappedSeries[] | undefined
-  /** Points that the mapping has no form for, counted each time. */
+  /** Points that cannot be mapped, counted at each scrape. */
   readonly dropped: ReadonlyMap<MappingLoss, number>
   readonly starts: readonly DerivedNumber[]
-  /** What the places point into: a view of all values, or numbers of its own. */
+  /** Values that the places refer to: a view of all values, or an array of its own. */
   readonly numbers: Float64Array
 }
 
 export const noneRepeated: ReadonlySet<number> = new Set()
 
-/** Series between two looks at the clock. */
+/** Series between two checks of the clock. */
 const lookEvery = 64
 
-/** Measured: of a piece with its arrays, of a metric that is ready, of its points, of a series that comes whole. */
+/** Measured memory in bytes: of a piece with its arrays, a prepared metric, one of its points, a whole series. */
 const pieceCost = 1000
 const metricCost = 900
 const pointCost = 24
 const seriesCost = 600
 
-/** About what a piece takes in memory. */
+/** Approximate memory of a piece, in bytes. */
 export function pieceBytes({ size, ids, numbers, scattered, ready, whole }: Piece): number {
   const own = numbers.length * numbers.BYTES_PER_ELEMENT + ids.byteLength + (scattered?.byteLength ?? 0)
   return pieceCost + own + (whole?.length ?? 0) * seriesCost + readyBytes(ready) + size
@@ -73,7 +73,7 @@ function readyBytes(ready: readonly PreparedMetric[] = []): number {
   return bytes
 }
 
-/** The series of a sample, undefined where relabelling drops it. Throws a `PageError` where the page must be refused. */
+/** Series of a sample; undefined if relabelling drops it. Throws a `PageError` if the page must be rejected. */
 export function seriesAt({ target, layout }: Reading, sample: number): NamedSeries | undefined {
   const bytes = layout.keyBytes(sample)
   const key = sampleKey(bytes, 0, bytes.length)
@@ -83,7 +83,7 @@ export function seriesAt({ target, layout }: Reading, sample: number): NamedSeri
   return found
 }
 
-/** Makes the series of a part. Rejects with a `PageError` where the page must be refused. */
+/** Makes the series of a part. Rejects with a `PageError` if the page must be rejected. */
 export async function makePiece(
   part: PagePart,
   reading: Reading,
@@ -127,7 +127,7 @@ export async function makePiece(
   }
 }
 
-/** The piece of the page before, for the same part of another reading. */
+/** Piece of the previous page, for the same part of a new reading. */
 export function reusedPiece(before: Piece, part: PagePart, { values }: Reading): Piece {
   const { first, size } = part
   const isView = before.numbers.length === size && part.scattered === undefined
@@ -139,16 +139,16 @@ export function hasSomeExemplar(part: PagePart, { exemplars }: PageLayout): bool
   return exemplars.size > 0 && someSample(part, i => exemplars.has(i))
 }
 
-/** Writes what a reading told into the numbers of a piece. */
+/** Copies the numbers of a reading into a piece. */
 export function fillPiece(piece: Piece, { values, timesUs }: Reading, timeUs: number): void {
   const { numbers, size, timed, starts } = piece
   if (numbers.buffer === values.buffer) return
   for (let i = 0; i < size; i++) numbers[i] = values[sampleAt(piece, i)]!
-  if (timed) for (let i = 0; i < size; i++) numbers[size + i] = tellable(timesUs[sampleAt(piece, i)]!)
+  if (timed) for (let i = 0; i < size; i++) numbers[size + i] = otlpTime(timesUs[sampleAt(piece, i)]!)
   writeStarts(starts, numbers, timed ? 2 * size : size, timeUs)
 }
 
-/** Sends metrics of a piece by their values: all, or those of some numbers. */
+/** Sends the metrics of a piece whole: all, or those with the given indexes. */
 export function sendWhole(
   sink: SeriesSink,
   piece: Piece,
@@ -166,7 +166,7 @@ export function sendWhole(
       name,
       labels,
       value: reading.values[sample]!,
-      timeUs: Number.isNaN(ownUs) ? timeUs : tellable(ownUs),
+      timeUs: Number.isNaN(ownUs) ? timeUs : otlpTime(ownUs),
       exemplar: exemplars.get(sample),
     })
   }
@@ -174,14 +174,14 @@ export function sendWhole(
   for (const [i, { identity, scope, metric }] of metrics.entries())
     if (metric.points.length > 0 && (wanted === undefined || wanted.has(i)))
       sink.add(reading.resources.of(identity), scope, metric)
-  // What is dropped for its names was counted; what is dropped for its values only this knows.
+  // Drops by name are already counted; drops by value are only known here.
   for (const [reason, points] of dropped) {
     const counted = piece.dropped.get(reason) ?? 0
     if (points > counted) sink.drop(reason, points - counted)
   }
 }
 
-/** Tells that series of a piece ended: all, or those in `ended`, which are taken out of it. */
+/** Marks series of a piece as ended: all, or those in `ended`, which are removed from it. */
 export async function reportEnds(
   sink: SeriesSink,
   piece: Piece,
@@ -206,7 +206,10 @@ export async function reportEnds(
     sink.add(reading.resources.of(identity), scope, metric)
 }
 
-/** Series with times of their own end when their source stops telling them: that is what such a time is for. */
+/**
+ * Series with their own timestamps end without a marker, when the source stops sending them: that is the purpose of
+ * such timestamps.
+ */
 function hasNoEnd({ target: { job }, timesUs }: Reading, sample: number): boolean {
   return job.honorTimestamps && !job.trackTimestampsStaleness && !Number.isNaN(timesUs[sample])
 }
@@ -249,7 +252,7 @@ function withRepeated(
   return new Map(dropped).set('duplicate_series', (dropped.get('duplicate_series') ?? 0) + repeated)
 }
 
-/** A time of a page as OTLP can have it, in 64 bits of nanoseconds; 0 is not known. */
-function tellable(timeUs: number): number {
+/** Time that fits OTLP's 64-bit nanoseconds; otherwise 0, for unknown. */
+function otlpTime(timeUs: number): number {
   return timeUs > 0 && timeUs < 2 ** 63 / 1000 ? timeUs : 0
 }

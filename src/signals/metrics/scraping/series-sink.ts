@@ -4,12 +4,12 @@ import type { Resource, Scope } from '../../../foundation/model/resource.ts'
 import type { MappingLoss } from './mapping/mapped-family.ts'
 import type { Target } from './target.ts'
 
-/** Where the metrics of targets go. */
+/** Destination of the metrics of targets. */
 export interface SeriesSink {
   readonly prepared: PreparedIntake
   add(resource: Resource, scope: Scope, metric: Metric): void
-  /** Counts data points that go no further. */
+  /** Counts dropped data points. */
   drop(reason: MappingLoss, points: number): void
-  /** The fast read of a page said something else than the whole one: a fault of svc. */
+  /** Reports that the fast reading of a page differed from the full one: a bug in svc. */
   contradicts(target: Target): void
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { hostname } from 'node:os'
 
-/** Which part of the targets an agent takes: it is `index` of `count` agents, and each target is taken by `replicas`. */
+/** Share of targets for an agent: it is `index` of `count` agents, and each target is scraped by `replicas` of them. */
 export interface Shard {
   /** From 0. */
   readonly index: number
@@ -10,8 +10,8 @@ export interface Shard {
 }
 
 /**
- * Whether an agent takes the target (rendezvous hashing: Thaler and Ravishankar, 1996). Agents need not talk to each
- * other: each weighs itself against all others. Of n agents that become one more, the new one takes 1/(n+1) of the
+ * Whether an agent scrapes the target (rendezvous hashing: Thaler and Ravishankar, 1996). Agents need no communication:
+ * each one compares its own weight with all others. If n agents become one more, the new one takes 1/(n+1) of the
  * targets, and no other target moves.
  */
 export function shardOf({ index, count, replicas }: Shard, id: string): boolean {
@@ -38,7 +38,7 @@ function hashOf(id: string): Hash {
   return { high: bytes.readUInt32BE(0), low: bytes.readUInt32BE(4) }
 }
 
-/** 32 bits of a target and an agent, well mixed: the finalizer of MurmurHash3 over each half. */
+/** Well-mixed 32-bit hash of a target and an agent: the finalizer of MurmurHash3 over each half. */
 function weight({ high, low }: Hash, index: number): number {
   return mixed(mixed((index + 1) ^ high) ^ low)
 }
@@ -51,8 +51,8 @@ function mixed(of: number): number {
 }
 
 /**
- * The index that is meant: the number itself, or for -1 that of this agent's pod in a StatefulSet, whose names end in
- * `-0`, `-1` and so on (Kubernetes, "Ordinal index"). Undefined: neither `POD_NAME` nor the host's name has one.
+ * Shard index: the number itself, or for -1 that of this agent's pod in a StatefulSet, whose names end in `-0`, `-1`
+ * and so on (Kubernetes, "Ordinal index"). Undefined if neither `POD_NAME` nor the host name has one.
  */
 export function shardIndex(
   written: number,
@@ -62,7 +62,7 @@ export function shardIndex(
   return written >= 0 ? written : (ordinalOf(podName ?? '') ?? ordinalOf(host))
 }
 
-/** A host's name may have a domain behind it. */
+/** A host name may be followed by a domain. */
 function ordinalOf(name: string): number | undefined {
   const ordinal = /^[^.]*-(\d{1,6})(?:\.|$)/.exec(name)?.[1]
   return ordinal === undefined ? undefined : Number(ordinal)

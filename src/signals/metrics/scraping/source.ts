@@ -1,23 +1,23 @@
 import type { Logger } from '../../../foundation/lib/logger.ts'
 import type { SourceSettings, TargetGroup } from './scrape-job.ts'
 
-/** What a source knows, and what is in its way. */
+/** State of a source. */
 export interface TargetSourceState {
-  /** What it told is what there is; false: it is the last that was known. */
+  /** Whether its targets are current; false if they are the last known ones. */
   readonly connected: boolean
-  /** '' where nothing is wrong. */
+  /** '' for no fault. */
   readonly reason: string
   readonly hint: string
   readonly groups: number
   readonly targets: number
-  /** When this was last known to be so, in milliseconds since the Unix epoch; 0: never. */
+  /** Time of the last successful update, in milliseconds since the Unix epoch; 0 for never. */
   readonly updatedMs: number
 }
 
-/** Tells where targets are, from `start` to `stop`. A source that fails keeps what it told last. */
+/** Reports targets from `start` to `stop`. A failing source keeps its last targets. */
 export interface TargetSource {
   start(): void
-  /** Ends all timers, requests and watches. Nothing is told any more. */
+  /** Ends all timers, requests and watches. No further reports. */
   stop(): void
   readonly state: TargetSourceState
 }
@@ -25,17 +25,17 @@ export interface TargetSource {
 export interface SourceOptions {
   readonly log: Logger
   /**
-   * Takes all groups there are, each time that some have changed: seldom enough that many changes are one, and for the
-   * first time when they are known, be there none. A group that has not changed is the object that was told before.
+   * Called with all groups after each change, at a limited rate so that changes are combined, and the first time once
+   * they are known, even if there are none. An unchanged group is the same object as before.
    */
   readonly onGroups: (groups: readonly TargetGroup[]) => void
-  /** Milliseconds since the Unix epoch. */
+  /** Clock, in milliseconds since the Unix epoch. */
   readonly now?: () => number
 }
 
 export type SettingsOf<Kind extends SourceSettings['kind']> = Extract<SourceSettings, { kind: Kind }>
 
-/** A way to find targets. Nothing happens before `start`. */
+/** A kind of source. Nothing happens before `start`. */
 export interface SourceKind<Kind extends SourceSettings['kind'] = SourceSettings['kind']> {
   readonly kind: Kind
   open(settings: SettingsOf<Kind>, options: SourceOptions): TargetSource

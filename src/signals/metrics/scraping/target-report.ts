@@ -7,7 +7,7 @@ import { metricsScope } from './mapping/metrics-scope.ts'
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 
-/** What is told about a scrape, also about one that failed. */
+/** Data about a scrape, also a failed one. */
 export interface Report {
   readonly up: 0 | 1
   readonly durationSeconds: number
@@ -16,18 +16,22 @@ export interface Report {
   readonly added: number
 }
 
-/** The series that Prometheus adds for each target, by its names. */
-const told: readonly (readonly [name: string, unit: string, help: string, value: (of: Report) => number])[] =
-  [
-    ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
-    ['scrape_duration_seconds', 's', 'Duration of the scrape.', of => of.durationSeconds],
-    ['scrape_samples_scraped', '', 'Samples that the target exposed.', ({ samples }) => samples],
-    ['scrape_samples_post_metric_relabeling', '', 'Samples left after relabelling.', ({ kept }) => kept],
-    ['scrape_series_added', '', 'Series that were not in the previous scrape.', ({ added }) => added],
-  ]
+/** The series that Prometheus adds for each target, with its names. */
+const series: readonly (readonly [
+  name: string,
+  unit: string,
+  help: string,
+  value: (of: Report) => number,
+])[] = [
+  ['up', '', 'Whether the last scrape succeeded.', ({ up }) => up],
+  ['scrape_duration_seconds', 's', 'Duration of the scrape.', of => of.durationSeconds],
+  ['scrape_samples_scraped', '', 'Samples that the target exposed.', ({ samples }) => samples],
+  ['scrape_samples_post_metric_relabeling', '', 'Samples left after relabelling.', ({ kept }) => kept],
+  ['scrape_series_added', '', 'Series that were not in the previous scrape.', ({ added }) => added],
+]
 
-/** What is told about each target; its labels are the target's own. */
-export const reportMetrics: readonly MetricDeclaration[] = told.map(([name, unit, description]) => ({
+/** Metrics about each target, with the labels of the target. */
+export const reportMetrics: readonly MetricDeclaration[] = series.map(([name, unit, description]) => ({
   name,
   unit,
   description,
@@ -35,10 +39,10 @@ export const reportMetrics: readonly MetricDeclaration[] = told.map(([name, unit
   attributes: [],
 }))
 
-/** Tells about the scrapes of one target. */
+/** Emits the metrics about one target's scrapes. */
 export class TargetReport {
   readonly #sink: SeriesSink
-  readonly #values = new Float64Array(told.length)
+  readonly #values = new Float64Array(series.length)
   #target: Target | undefined
   #resource: Resource | undefined
   #prepared: (PreparedMetric | undefined)[] = []
@@ -49,12 +53,12 @@ export class TargetReport {
 
   send(target: Target, resource: Resource, timeUs: number, about: Report): void {
     if (target !== this.#target || resource !== this.#resource) this.#make(target, resource)
-    for (const [i, [, , , value]] of told.entries()) this.#values[i] = value(about)
-    for (let i = 0; i < told.length; i++) {
+    for (const [i, [, , , value]] of series.entries()) this.#values[i] = value(about)
+    for (let i = 0; i < series.length; i++) {
       const prepared = this.#prepared[i]
       if (prepared !== undefined && this.#sink.prepared.send(prepared, this.#values, timeUs) === 'sent')
         continue
-      // Limits and rules have changed, or need to see it each time.
+      // Limits and rules have changed, or need the whole metric each time.
       this.#prepared[i] = this.#prepare(target, resource, i)
       const again = this.#prepared[i]
       if (again === undefined || this.#sink.prepared.send(again, this.#values, timeUs) !== 'sent')
@@ -62,17 +66,17 @@ export class TargetReport {
     }
   }
 
-  /** They are told no more. */
+  /** Marks the series as ended. */
   end(target: Target, resource: Resource, timeUs: number): void {
     if (this.#target === undefined) return
-    for (let i = 0; i < told.length; i++)
+    for (let i = 0; i < series.length; i++)
       this.#sink.add(resource, metricsScope, metricOf(target, i, timeUs, 0, true))
   }
 
   #make(target: Target, resource: Resource): void {
     this.#target = target
     this.#resource = resource
-    this.#prepared = told.map((_, i) => this.#prepare(target, resource, i))
+    this.#prepared = series.map((_, i) => this.#prepare(target, resource, i))
   }
 
   #prepare(target: Target, resource: Resource, i: number): PreparedMetric | undefined {
@@ -81,9 +85,9 @@ export class TargetReport {
 }
 
 function metricOf(target: Target, i: number, timeUs: number, value: number, noValue: boolean): Gauge {
-  const [name, unit, description] = told[i]!
+  const [name, unit, description] = series[i]!
   const attributes = new Attributes()
-  // Those of the target count more, as for all of its series.
+  // The target's labels take precedence, as for all of its series.
   for (const [label, text] of [...target.job.externalLabels, ...target.labels])
     if (label !== 'job' && label !== 'instance' && text !== '') attributes.set(label, text)
   const point = { attributes, startUs: 0, timeUs, value }

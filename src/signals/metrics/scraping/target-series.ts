@@ -26,53 +26,53 @@ import {
 import type { SeriesSink } from './series-sink.ts'
 import type { Target } from './target.ts'
 
-/** A page as it was fetched. */
+/** A fetched page. */
 export interface FetchedPage {
   readonly body: Buffer
   readonly contentType: string
 }
 
-/** What a scrape came to. */
+/** Result of a scrape. */
 export interface Taken {
   readonly samples: number
-  /** Of them after relabelling. */
+  /** Samples left after relabelling. */
   readonly kept: number
-  /** Series that were not there before. */
+  /** New series. */
   readonly added: number
   readonly warning: string
 }
 
-/** A page that was read, with what is known of pages that say the same. */
+/** A parsed page, with data that is valid for pages with the same text. */
 interface Known extends Reading {
   readonly contentType: string
   readonly pieces: readonly Piece[]
-  /** Of the memory that all of it takes, but for the exemplars of its last page. */
+  /** Memory of all this, without the exemplars of its last page. */
   bytes: number
   exemplarBytes: number
   readonly kept: number
   readonly warning: string
 }
 
-/** Every so many pages is read as a whole as well, and both readings are compared. */
+/** Interval, in pages, at which a page is also parsed in full to compare the results. */
 const guardEvery = 64
 const maxLineBytes = 2 ** 20
-/** Of a page whose Content-Type tells none. */
+/** Format of a page without a Content-Type. */
 const usualFormat = 'text'
-/** Of other targets that a page tells something about. */
+/** Maximum `target_info` series of a page. */
 const mostInfos = 10_000
 
-/** Between two looks at the clock. */
+/** Work between two checks of the clock. */
 const samplesAtOnce = 5000
 const bytesAtOnce = 128 * 1024
-/** Series between two looks at the clock. */
+/** Series between two checks of the clock. */
 const lookEvery = 64
 
 /**
- * The series of one target: what they were made into, for as long as its page says the same but for numbers. One call
- * at a time, but for `change`.
+ * Series of one target, with their prepared form as long as only the numbers of its page change. One call at a time,
+ * except `change`.
  */
 export class TargetSeries implements PageHolder {
-  /** Pages that were read as a whole because something but numbers differed. */
+  /** Pages that were parsed in full because more than numbers changed. */
   wholeReads = 0
   readonly #sink: SeriesSink
   readonly #room: PageRoom
@@ -80,13 +80,13 @@ export class TargetSeries implements PageHolder {
   #resources: ResourceTable
   #known: Known | undefined
   #untilGuard = guardEvery
-  /** Metrics that come whole are tried anew. */
+  /** Whether metrics that are sent whole should be prepared again. */
   #isRetry = false
-  /** The fast read was wrong once: it is not trusted again. */
+  /** The fast reading was wrong once, and is no longer used. */
   #distrusted = false
-  /** All series were told to have ended. */
+  /** Whether all series were marked as ended. */
   #ended = true
-  /** Nothing is kept any more. */
+  /** Whether nothing may be kept any more. */
   #closed = false
 
   constructor(sink: SeriesSink, target: Target, room = new PageRoom()) {
@@ -96,19 +96,19 @@ export class TargetSeries implements PageHolder {
     this.#resources = new ResourceTable(target)
   }
 
-  /** That of the target itself. */
+  /** Resource of the target itself. */
   get resource(): Resource {
     return this.#resources.own
   }
 
-  /** The next page is read by these settings. The target is the same by its id. */
+  /** Sets the settings for the next page. The target has the same ID. */
   change(target: Target): void {
     this.#target = target
   }
 
   /**
-   * Takes a page and hands on its metrics. Rejects with the reason why the scrape failed (`PageError`); then nothing was
-   * handed on. Rejects as well when `stop` is raised, wherever it stands.
+   * Processes a page and sends its metrics. Rejects with the reason of a failed scrape (`PageError`), before anything
+   * was sent. Also rejects if `stop` is raised, at any point.
    */
   async take(page: FetchedPage, timeUs: number, stop?: AbortSignal): Promise<Taken> {
     let added = 0
@@ -124,7 +124,7 @@ export class TargetSeries implements PageHolder {
     return { samples: known.values.length, kept: known.kept, added, warning: known.warning }
   }
 
-  /** Tells that all series ended, if they have not. */
+  /** Marks all series as ended, unless they are. */
   async end(timeUs: number): Promise<void> {
     const known = this.#known
     if (known === undefined || this.#ended) return
@@ -136,13 +136,15 @@ export class TargetSeries implements PageHolder {
     }
   }
 
-  /** Gives all memory back. What is under way may still end. */
+  /** Releases all memory. A running call may still finish. */
   close(): void {
     this.#closed = true
     this.#room.leave(this)
   }
 
-  /** Lets go of metrics that are ready: they are made from their text at each scrape, until that is tried anew. */
+  /**
+   * Releases prepared metrics: they are made from their text at each scrape, until the next attempt to prepare them.
+   */
   shed(): void {
     const known = this.#known
     if (known === undefined) return
@@ -156,18 +158,18 @@ export class TargetSeries implements PageHolder {
     this.#settle()
   }
 
-  /** Says what is kept from now on. */
+  /** Reports the memory that is kept from now on. */
   #settle(): void {
     const { bytes = 0, exemplarBytes = 0 } = this.#known ?? {}
     if (!this.#closed) this.#room.hold(this, bytes + exemplarBytes)
   }
 
-  /** The same for what is made beside what is kept: most of that goes on in it, so the larger counts. */
+  /** As `#hold`, for data in the making: most of it replaces what is kept, so the larger of both counts. */
   #holdAlso(bytes: number): void {
     this.#hold(Math.max(this.#known?.bytes ?? 0, bytes))
   }
 
-  /** Throws where there is no room for so much. */
+  /** Throws if there is no room for it. */
   #hold(bytes: number): void {
     if (this.#closed || this.#room.hold(this, bytes)) return
     throw new PageError(
@@ -200,7 +202,7 @@ export class TargetSeries implements PageHolder {
     return undefined
   }
 
-  /** Whether the whole read of a page says what the fast one did. */
+  /** Whether parsing a page in full gives the same result as the fast reading. */
   async #isTrue({ layout, values, timesUs }: Known, page: FetchedPage, turn: Turn): Promise<boolean> {
     let whole: Page
     try {
@@ -250,7 +252,7 @@ export class TargetSeries implements PageHolder {
       if (turn.isOver) await turn.next()
       isDone = layout.layOut(page, samplesAtOnce)
     }
-    // Those of the page are parts of arrays with room for more.
+    // Those of the page are views of larger arrays.
     const values = page.values.slice()
     const timesUs = page.timesUs.slice()
     if (turn.isOver) await turn.next()
@@ -279,7 +281,7 @@ export class TargetSeries implements PageHolder {
     return { known, added }
   }
 
-  /** The pieces of a page: those of the page before, where they are the same. */
+  /** Pieces of a page; unchanged ones are taken from the previous page. */
   async #piecesOf(
     reading: Reading,
     families: readonly Family[],
@@ -288,7 +290,7 @@ export class TargetSeries implements PageHolder {
   ): Promise<{ pieces: readonly Piece[]; kept: number; bytes: number }> {
     const { prepared } = this.#sink
     const before = new Map(old?.pieces.map(piece => [piece.key, piece]))
-    const told = new Map<string, Set<number>>()
+    const seen = new Map<string, Set<number>>()
     const pieces: Piece[] = []
     let kept = 0
     let bytes = reading.layout.sizeBytes + reading.values.byteLength + reading.timesUs.byteLength
@@ -297,7 +299,7 @@ export class TargetSeries implements PageHolder {
       let piece =
         same === undefined ? await makePiece(part, reading, prepared, turn) : reusedPiece(same, part, reading)
       if (part.hasSiblings) {
-        const repeated = repeatedOf(part, piece.ids, told)
+        const repeated = repeatedOf(part, piece.ids, seen)
         if (repeated.size > 0) piece = await makePiece(part, reading, prepared, turn, repeated)
       }
       pieces.push(piece)
@@ -316,7 +318,7 @@ export class TargetSeries implements PageHolder {
       throw new PageError(`more than ${samples} samples, the limit of the job (sample_limit)`)
   }
 
-  /** The resources of a page: those of the page before, where `target_info` says the same. */
+  /** Resources of a page; those of the previous page if `target_info` is unchanged. */
   async #resourcesOf(reading: Reading, families: readonly Family[], turn: Turn): Promise<ResourceTable> {
     const infos: TargetInfo[] = []
     for (const family of families) {
@@ -334,9 +336,9 @@ export class TargetSeries implements PageHolder {
     return this.#resources.isFor(infos) ? this.#resources : new ResourceTable(reading.target, infos)
   }
 
-  /** Tells the end of series that are no more. Returns how many are new. */
+  /** Marks series that are gone as ended. Returns the number of new ones. */
   async #compare(old: Known | undefined, known: Known, timeUs: number, turn: Turn): Promise<number> {
-    // Pieces that stayed have the same numbers.
+    // Reused pieces have the same array of IDs.
     const here = new Set(known.pieces.map(({ ids }) => ids))
     const stayed = new Set<Float64Array>()
     const gone = new Set<number>()
@@ -388,7 +390,7 @@ export class TargetSeries implements PageHolder {
     for (let i = 0; i < piece.ready!.length; i++) {
       let sent = prepared.send(piece.ready![i]!, piece.numbers, timeUs)
       if (sent === 'old' && !isNew) {
-        // What is done to metrics has changed, or was long ago.
+        // The processing of metrics changed, or the preparation expired.
         isNew = true
         const { length } = piece.ready!
         await this.#renew(piece, known, turn)
@@ -400,48 +402,48 @@ export class TargetSeries implements PageHolder {
       }
       if (sent !== 'sent') whole.add(i)
     }
-    // At once, so that what contradicts itself is counted once.
+    // All in one call, so that contradictory data is counted once.
     if (whole.size > 0) sendWhole(this.#sink, piece, known, timeUs, whole)
   }
 
   async #renew(piece: Piece, known: Known, turn: Turn): Promise<void> {
-    const anew = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
+    const fresh = await makePiece(piece, known, this.#sink.prepared, turn, piece.repeated)
     known.bytes -= pieceBytes(piece)
-    piece.ready = anew.ready
-    piece.whole = anew.whole
+    piece.ready = fresh.ready
+    piece.whole = fresh.whole
     known.bytes += pieceBytes(piece)
   }
 }
 
-/** About what the exemplars of a page of so many bytes take. */
+/** Approximate memory of the exemplars of a page of this size. */
 function exemplarsOf({ exemplars }: PageLayout, bodyBytes: number): number {
   return exemplars.size === 0 ? 0 : exemplars.size * exemplarBytes + bodyBytes
 }
 
-/** The piece of the page before that says the same as a part of this one. */
+/** The piece of the previous page with the same text as a part. */
 function sameOf(
   part: PagePart,
   layout: PageLayout,
   old: Known | undefined,
   piece: Piece | undefined,
 ): Piece | undefined {
-  // What is repeated hangs on other pieces. Exemplars are no part of a layout's text.
+  // Repeated series depend on other pieces. Exemplars are not part of a layout's text.
   if (old === undefined || piece === undefined || piece.repeated.size > 0) return undefined
   if (piece.hasExemplars !== hasSomeExemplar(part, layout)) return undefined
   return isSamePart(layout, part, old.layout, piece) ? piece : undefined
 }
 
-/** Which samples of a part tell series that parts of its family before it told. */
+/** Samples of a part whose series is in an earlier part of its family. */
 function repeatedOf(
   { family: { name } }: PagePart,
   ids: Float64Array,
-  told: Map<string, Set<number>>,
+  seen: Map<string, Set<number>>,
 ): ReadonlySet<number> {
   const repeated = new Set<number>()
-  let before = told.get(name)
+  let before = seen.get(name)
   if (before === undefined) {
     before = new Set()
-    told.set(name, before)
+    seen.set(name, before)
   }
   for (let i = 0; i < ids.length; i++) if (ids[i] !== 0 && before.has(ids[i]!)) repeated.add(i)
   for (let i = 0; i < ids.length; i++) if (ids[i] !== 0) before.add(ids[i]!)

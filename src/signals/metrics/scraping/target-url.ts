@@ -1,18 +1,18 @@
 import { addressLabel, metricsPathLabel, paramPrefix, schemeLabel } from './label-names.ts'
 import type { ScrapeJob } from './scrape-job.ts'
 
-/** Longest path of a socket, in bytes (unix(7), `sun_path` without its end). */
+/** Maximum length of a socket path, in bytes (unix(7), `sun_path` without its terminator). */
 const longestSocketPath = 107
 
 const hostAndPort = /^(?:\[[0-9A-Fa-f:.]+\]|[^\s\0-\x1f\x7f:/?#@[\]\\%"<>^`{|}]+)(?::(\d{1,5}))?$/
 
 /**
- * Why an address is none, in words with the hint; '' where it is one: `host`, `host:port`, `[ipv6]:port` as in Prometheus,
- * and `unix:/path/of/socket`.
+ * Reason why an address is invalid, with a hint; '' if it is valid: `host`, `host:port`, `[ipv6]:port` as in
+ * Prometheus, and `unix:/path/of/socket`.
  */
 export function addressFault(address: string, scheme: string): string {
   if (address === '') return 'no __address__; set it in the source or by relabelling'
-  // What stands before the @ of a URL may be a password.
+  // The part before the @ of a URL may be a password.
   const shown = `__address__ ${JSON.stringify(address.replace(/^.*@/s, '[REDACTED]@').slice(0, 128))}`
   if (scheme !== 'http' && scheme !== 'https')
     return `unknown __scheme__ ${JSON.stringify(scheme.slice(0, 32))}; use http or https`
@@ -26,7 +26,7 @@ export function addressFault(address: string, scheme: string): string {
   return port >= 1 && port <= 65_535 ? '' : `${shown} has a port outside 1 to 65535`
 }
 
-/** A colon would end the path where the URL is written. */
+/** A colon would end the path in the URL. */
 function socketFault(path: string, shown: string, scheme: string): string {
   if (scheme === 'https') return `${shown} is a socket, which supports only http; set __scheme__ to http`
   if (!/^\/[^:\0]+$/.test(path))
@@ -37,8 +37,8 @@ function socketFault(path: string, shown: string, scheme: string): string {
 }
 
 /**
- * The URL that is scraped: scheme, address and path of the labels, and the job's parameters, of which labels replace the
- * first value of each. Written as Prometheus shows it (`url.URL.String` and `url.Values.Encode` of Go).
+ * URL to scrape: scheme, address and path from the labels, and the job's parameters, whose first values labels replace.
+ * In the form of Prometheus (`url.URL.String` and `url.Values.Encode` of Go).
  */
 export function targetUrl(job: ScrapeJob, labels: ReadonlyMap<string, string>): string {
   const address = labels.get(addressLabel)!
@@ -65,7 +65,7 @@ function queryOf(job: ScrapeJob, labels: ReadonlyMap<string, string>): string {
     .join('&')
 }
 
-/** What Go leaves as it is in a path, and JavaScript does not. */
+/** Characters that Go does not escape in a path, but JavaScript does. */
 const inPaths: Readonly<Record<string, string>> = {
   '%24': '$',
   '%26': '&',
@@ -87,7 +87,7 @@ function queryEscaped(text: string): string {
   return escaped(text).replaceAll('%20', '+')
 }
 
-/** All but letters, digits and `-_.~`. */
+/** Escapes all but letters, digits and `-_.~`. */
 function escaped(text: string): string {
   const wellFormed = text.replace(/\p{Surrogate}/gu, '\ufffd')
   return encodeURIComponent(wellFormed).replace(

@@ -20,7 +20,7 @@ import { type Shard, shardOf } from './shard.ts'
 import type { DroppedTarget, Target } from './target.ts'
 import { addressFault, targetUrl } from './target-url.ts'
 
-/** What became of all that the sources of a job told. */
+/** Targets of a job, with the dropped ones. */
 export interface DiscoveredTargets {
   readonly targets: readonly Target[]
   /** The first 1,000; `droppedTotal` counts all. */
@@ -30,26 +30,26 @@ export interface DiscoveredTargets {
 
 const mostDropped = 1000
 
-/** Shortest and longest that a label may ask for; the longest is that of a timer (Node.js, `setTimeout`). */
+/** Minimum and maximum interval from a label; the maximum is that of a timer (Node.js, `setTimeout`). */
 const leastIntervalMs = 100
 const mostIntervalMs = 24 * 86_400_000
 
-/** A group that is told again is the same object, and so is a job until a reload changes it. */
+/** Unchanged groups and jobs are the same objects, so results are cached by them. */
 const known = new WeakMap<TargetGroup, Known>()
 
 interface Known {
   readonly job: ScrapeJob
-  /** By target of the group, as far as it came: what it is, or why it is none. */
+  /** By target of the group, as far as processed: the target, or the reason why it is not one. */
   readonly results: (Target | string)[]
 }
 
 /**
- * The targets of a job (Prometheus 3, scrape/target.go): labels of group and target, defaults of the job, relabelling,
- * and then an address without a default port. Each is there once. Of a sharded job those that belong to this agent.
- * Beyond the job's limit there are none: what a limit keeps out would depend on the order in which targets are told.
+ * Targets of a job (Prometheus 3, scrape/target.go): labels of group and target, defaults of the job, relabelling, and
+ * then an address without a default port. Duplicates are removed. With `shard`, only the targets of this agent. Above
+ * the job's limit there are no targets at all: the choice would depend on the order of discovery.
  *
- * Groups are not to be changed: one that was told before costs next to nothing. A new target costs 10 to 30 µs, so that
- * thousands of them are for `readTargets` first.
+ * Groups must not be changed: a known group costs next to nothing. A new target costs 10 to 30 µs, so call
+ * `readTargets` first for thousands of them.
  */
 export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?: Shard): DiscoveredTargets {
   const targets = new Map<string, Target>()
@@ -75,7 +75,7 @@ export function targetsOf(job: ScrapeJob, groups: Iterable<TargetGroup>, shard?:
   return { targets: [], dropped, droppedTotal }
 }
 
-/** Does the work of `targetsOf` for the groups that are new, without keeping the thread from others. */
+/** Does the work of `targetsOf` for new groups, in slices. */
 export async function readTargets(job: ScrapeJob, groups: Iterable<TargetGroup>): Promise<void> {
   const defaults = defaultsOf(job)
   const turn = new Turn(2)
@@ -89,7 +89,7 @@ export async function readTargets(job: ScrapeJob, groups: Iterable<TargetGroup>)
   }
 }
 
-/** Targets between two looks at the clock. */
+/** Targets between two checks of the clock. */
 const atOnce = 16
 
 function resultsOf(job: ScrapeJob, defaults: ReadonlyMap<string, string>, group: TargetGroup) {
@@ -106,7 +106,7 @@ function knownOf(job: ScrapeJob, group: TargetGroup): Known {
   return fresh
 }
 
-/** Adds `most` results at most; whether there are more to come. */
+/** Adds at most `most` results. Returns whether there are more. */
 function addResults(
   job: ScrapeJob,
   defaults: ReadonlyMap<string, string>,
@@ -120,7 +120,7 @@ function addResults(
   return end < targets.length
 }
 
-/** Labels that a target gets unless it has them. */
+/** Labels added to targets that lack them. */
 function defaultsOf(job: ScrapeJob): ReadonlyMap<string, string> {
   const defaults = new Map([
     [jobLabel, job.name],
@@ -133,7 +133,7 @@ function defaultsOf(job: ScrapeJob): ReadonlyMap<string, string> {
   return defaults
 }
 
-/** A label without a value is none, but one of the target hides that of its group. */
+/** A label with an empty value is removed, but the target's hides that of its group. */
 function discoveredLabels(
   defaults: ReadonlyMap<string, string>,
   group: ReadonlyMap<string, string>,
@@ -146,7 +146,7 @@ function discoveredLabels(
   return labels
 }
 
-/** A text says why it is none. */
+/** Returns the reason if it is not a target. */
 function targetOf(
   job: ScrapeJob,
   defaults: ReadonlyMap<string, string>,
@@ -173,7 +173,7 @@ interface Times {
   readonly fault: string
 }
 
-/** Relabelling may have changed them. What the job itself says was checked when it was read. */
+/** Relabelling may have changed the times. Those of the job itself were checked with the configuration. */
 function timesOf(
   job: ScrapeJob,
   defaults: ReadonlyMap<string, string>,
@@ -196,7 +196,7 @@ function timesOf(
   return { intervalMs: interval, timeoutMs: timeout, fault }
 }
 
-/** Milliseconds, or what is wrong. */
+/** Milliseconds, or a description of the fault. */
 function timeBetween(label: string, text: string, leastMs: number): number | string {
   const ms = durationOf(text)
   const shown = `${label} ${JSON.stringify(text.slice(0, 64))}`

@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto'
 
-/** Of a scrape's time against the plan: within this it is told as planned, so that differences of times compress. */
+/** Maximum delay of a scrape that is still reported at its planned time, so that the differences of times compress. */
 const mostToleranceMs = 2
 
-/** Moments stand so far apart, that of many targets several are scraped at each: one waking serves them all. */
+/**
+ * Maximum distance of the possible moments in an interval: several targets share each of them, and one wake-up serves
+ * all of those.
+ */
 const mostSlotMs = 250
 const leastSlots = 20
 
 /**
- * When a target is scraped: every interval, at a moment of the interval that follows from its id, so that targets spread
- * and each keeps its moment over restarts. By the monotonic clock: a wall clock that jumps neither hurries nor delays.
+ * Times of a target's scrapes: every interval, at an offset derived from its ID, so that targets are spread and each
+ * keeps its offset across restarts. Uses the monotonic clock, so jumps of the wall clock have no effect.
  */
 export class Ticks {
   readonly intervalMs: number
-  /** Of `performance.now()`. */
+  /** By `performance.now()`. */
   #nextMs: number
 
   constructor(id: string, intervalMs: number, wallMs = Date.now(), nowMs = performance.now()) {
@@ -22,19 +25,19 @@ export class Ticks {
     this.#nextMs = nowMs + ((((phase - wallMs) % intervalMs) + intervalMs) % intervalMs)
   }
 
-  /** The next one, of `performance.now()`. */
+  /** Time of the next tick, by `performance.now()`. */
   get nextMs(): number {
     return this.#nextMs
   }
 
-  /** Goes on to the first tick behind `nowMs`. Returns how many were passed over. */
+  /** Moves to the first tick after `nowMs`. Returns the number of skipped ticks. */
   advance(nowMs = performance.now()): number {
     const steps = Math.max(1, Math.floor((nowMs - this.#nextMs) / this.intervalMs) + 1)
     this.#nextMs += steps * this.intervalMs
     return steps - 1
   }
 
-  /** The time of a scrape that begins now, in milliseconds since the Unix epoch: as planned where it is hardly late. */
+  /** Time of a scrape that starts now, in milliseconds since the Unix epoch: the planned time if it is hardly late. */
   timeOf(tickMs: number, wallMs = Date.now(), nowMs = performance.now()): number {
     const lateMs = nowMs - tickMs
     return lateMs >= 0 && lateMs <= Math.min(mostToleranceMs, this.intervalMs / 100)
@@ -43,7 +46,7 @@ export class Ticks {
   }
 }
 
-/** 0 to the interval, by the id alone. */
+/** Offset from 0 to the interval, by the ID alone. */
 function phaseOf(id: string, intervalMs: number): number {
   const hash = createHash('md5').update(id).digest()
   const slots = Math.max(leastSlots, Math.ceil(intervalMs / mostSlotMs))

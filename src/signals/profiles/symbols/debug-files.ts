@@ -5,19 +5,19 @@ import { ElfFile } from '../../../foundation/lib/elf/elf-file.ts'
 import { sectionType } from '../../../foundation/lib/elf/elf-format.ts'
 
 const chunkBytes = 1024 * 1024
-/** The checksum of a file of this size takes a second. Larger ones are believed by their build id only. */
+/** The checksum of a file of this size takes a second. Larger files need a matching build id. */
 const mostSummed = 512 * 1024 * 1024
 
-/** A file with the symbols that were removed from a program, open. */
+/** An open file with the symbols stripped from a program. */
 export interface DebugFile {
   readonly elf: ElfFile
   readonly fd: number
 }
 
 /**
- * Looks for the debug file of a program as GDB does (GDB manual, "Separate Debug Files"): by build id below each
- * directory, then by the name that the program tells. It must have the same build id, or the checksum that the program
- * tells. The caller closes it.
+ * Finds the debug file of a program as GDB does (GDB manual, "Separate Debug Files"): by build id below each directory,
+ * then by the name in the program. It must have the same build id, or the checksum in the program. The caller closes
+ * it.
  */
 export function findDebugFile(
   elf: ElfFile,
@@ -72,7 +72,7 @@ function openDebugFile(path: string, isIt: (file: DebugFile) => boolean): DebugF
     const hasSymbols = file.elf.sections.some(({ type }) => type === sectionType.symtab)
     if (hasSymbols && isIt(file)) return file
   } catch {
-    // None there, or none that can be read: the next place may have one.
+    // Missing or unreadable: try the next location.
   }
   if (fd !== undefined) closeSync(fd)
   return undefined

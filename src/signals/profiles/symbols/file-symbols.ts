@@ -8,21 +8,21 @@ import { GoTable } from './go-table.ts'
 import { linkageReason, strippedReason, uncoveredReason, unreadableReason } from './reasons.ts'
 import { type FoundSymbol, type SymbolSource, SymbolTable } from './symbol-table.ts'
 
-/** Of `.gnu_debugdata`, packed and unpacked. The names of a program of 100 MB take some MB. */
+/** Maximum packed and unpacked size of `.gnu_debugdata`. The names of a program of 100 MB take some MB. */
 const mostPackedBytes = 16 * 1024 * 1024
 const mostUnpackedBytes = 32 * 1024 * 1024
-/** Beside the arrays: headers of the file and of its sections. */
+/** Overhead beside the arrays: headers of the file and its sections. */
 const objectBytes = 16 * 1024
 
 export interface SymbolOptions {
-  /** C++ and Rust names as people write them. */
+  /** Demangles C++ and Rust names. */
   readonly demangle: boolean
-  /** Where debug files are looked for, for example `/usr/lib/debug`. */
+  /** Directories with debug files, for example `/usr/lib/debug`. */
   readonly debugDirs: readonly string[]
 }
 
 /**
- * Unpacks what xz compressed into a file in memory of at most `most` bytes, whose descriptor the caller closes. Throws
+ * Decompresses xz data into a memory file of at most `most` bytes, whose descriptor the caller closes. Throws
  * `DecodeError`.
  */
 export type Unpack = (bytes: Uint8Array, most: number) => number
@@ -33,24 +33,24 @@ export interface FoundFunction extends FunctionName {
 }
 
 /**
- * The functions of a program or library: those of its own table, or its debug file's, or the small one that
- * distributions pack into `.gnu_debugdata`, together with what it exports; those of Go programs by Go's own table.
+ * Functions of a program or library: from its own table, its debug file, or the small table that distributions pack
+ * into `.gnu_debugdata` plus its exports; for Go programs, from Go's own table.
  */
 export class FileSymbols {
-  /** Of memory, files in memory included. */
+  /** Memory, including memory files. */
   readonly bytes: number
-  /** Of the tables that were taken. */
+  /** Source of the tables. */
   readonly origin: 'symtab' | 'debug file' | 'gnu_debugdata' | 'dynsym' | 'none'
   readonly #elf: ElfFile
   readonly #path: string
   readonly #demangle: boolean
   readonly #go: GoTable | undefined
   readonly #table: SymbolTable | undefined
-  /** Why tables that are there were not read; '': all were. */
+  /** Why existing tables were not read; '' if all were. */
   readonly #fault: string
   readonly #descriptors: number[]
 
-  /** Reads the tables of an open file, which stays the caller's and must stay open until `close`. Does not throw. */
+  /** Reads the tables of an open file, which the caller must keep open until `close`. Does not throw. */
   static of(elf: ElfFile, path: string, options: SymbolOptions, unpack?: Unpack): FileSymbols {
     return new FileSymbols(elf, path, options, unpack)
   }
@@ -68,18 +68,18 @@ export class FileSymbols {
     this.bytes = objectBytes + (this.#table?.bytes ?? 0) + found.memoryBytes
   }
 
-  /** Functions in the tables, those of Go's own not counted. */
+  /** Functions in the tables, without those of Go's own. */
   get count(): number {
     return this.#table?.count ?? 0
   }
 
-  /** The function that covers a place in the file; undefined where no known one does. Does not throw. */
+  /** Function that covers a file offset; undefined if none is known. Does not throw. */
   find(offset: number): FoundFunction | undefined {
     try {
       const go = this.#go?.at(offset)
       if (go) return { name: go.symbol, systemName: go.symbol, type: 'go', isMangled: false, start: go.start }
       const found = this.#table?.at(offset)
-      // A label without a size holds up to the next one; `_init`, before the stubs of the linker, is no name of theirs.
+      // A label without a size extends to the next one, but `_init` before the linker's stubs does not name them.
       if (found === undefined || (this.#isLinkage(offset) && !this.#isLinkage(found.start))) return undefined
       return named(found, this.#demangle)
     } catch (error) {
@@ -88,7 +88,7 @@ export class FileSymbols {
     }
   }
 
-  /** What stands in the place of a name where `find` has none. */
+  /** Replacement for a missing name. */
   reason(offset: number): string {
     if (this.#isLinkage(offset)) return linkageReason(this.#path)
     if (this.#fault !== '') return unreadableReason(this.#path, this.#fault)
@@ -116,7 +116,7 @@ function named({ symbol, start }: FoundSymbol, demangle: boolean): FoundFunction
   return { ...functionName(symbol, demangle), start }
 }
 
-/** The tables that a program has, and where they were found. */
+/** Tables found for a program, and their source. */
 class FoundTables {
   origin: FileSymbols['origin'] = 'none'
   fault = ''
@@ -134,7 +134,7 @@ class FoundTables {
     this.#unpack = unpack
   }
 
-  /** What cannot be read is a fault of the file, and the rest of it is read all the same. */
+  /** Errors are stored as the file's fault; the remaining tables are still read. */
   attempt<T>(read: () => T): T | undefined {
     try {
       return read()
@@ -145,7 +145,7 @@ class FoundTables {
     }
   }
 
-  /** The best that can be read. Exported functions are among those of a whole table. */
+  /** The best readable table. Exported functions are part of a full table. */
   table(): SymbolTable | undefined {
     const exported = sourceOf(this.#elf, sectionType.dynsym)
     return (
@@ -156,7 +156,7 @@ class FoundTables {
     )
   }
 
-  /** Undefined where there is no first of the sources. */
+  /** Undefined if the first source is missing. */
   #taken(
     origin: FileSymbols['origin'],
     find: () => readonly (SymbolSource | undefined)[],
@@ -172,7 +172,7 @@ class FoundTables {
     return table
   }
 
-  /** Whatever was opened is of no use: a file in memory would stay there. */
+  /** Closes files that are not used: memory files would leak. */
   closeOpened(): void {
     for (const descriptor of this.descriptors.splice(0)) closeSync(descriptor)
     this.memoryBytes = 0
@@ -185,7 +185,7 @@ class FoundTables {
     return sourceOf(found.elf, sectionType.symtab)
   }
 
-  /** An ELF file with the functions that are not exported, compressed by xz (GDB manual, "MiniDebugInfo"). */
+  /** ELF file with the functions that are not exported, compressed with xz (GDB manual, "MiniDebugInfo"). */
   #packed(): SymbolSource | undefined {
     const section = this.#elf.section('.gnu_debugdata')
     if (section === undefined || this.#unpack === undefined) return undefined

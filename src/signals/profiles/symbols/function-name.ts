@@ -1,23 +1,23 @@
 import type { FrameType } from '../../../foundation/model/profile.ts'
 import { rustName } from './rust-name.ts'
 
-/** A function as people know it; `systemName` as the linker does. */
+/** Readable name of a function; `systemName` is the linker's. */
 export interface FunctionName {
   readonly name: string
   readonly systemName: string
   readonly type: FrameType
-  /** The name is C++'s, as the linker has it: the decoder knows how people write it. */
+  /** A mangled C++ name, to be passed to the decoder. */
   readonly isMangled: boolean
 }
 
-/** A slice would hold all of what it is a slice of. */
+/** A copy: a slice would keep the whole text in memory. */
 function ownText(slice: string): string {
   return Buffer.from(slice).toString()
 }
 
-/** What a symbol of machine code is called. Without `demangle` its name stays as the linker has it. */
+/** Name of a machine code symbol. Without `demangle` it stays as the linker's. */
 export function functionName(symbol: string, demangle: boolean): FunctionName {
-  // Versions stand behind names in tables for the linker: memcpy@@GLIBC_2.14.
+  // Linker tables append versions to names: memcpy@@GLIBC_2.14.
   const version = symbol.indexOf('@', 1)
   const systemName = version < 0 ? symbol : ownText(symbol.slice(0, version))
   const rust = rustName(systemName)

@@ -6,28 +6,28 @@ import type { FoundSymbol } from './symbol-table.ts'
 const version = { go2: 0xfffffffb, go16: 0xfffffffa, go18: 0xfffffff0, go20: 0xfffffff1 } as const
 const sectionNames = ['.gopclntab', '.data.rel.ro.gopclntab']
 const headerBytes = 72
-/** What is read at once at the end of a search. */
+/** Bytes read at once at the end of a search. */
 const blockBytes = 4096
 const longestName = 1024
 const mostFunctions = 2 ** 24
-/** Padding between the last function and the end of its section. */
+/** Maximum padding between the last function and the end of its section. */
 const mostPadding = 4096
 
 interface Layout {
   readonly functions: number
-  /** Where the table of functions begins in the file, and what places of descriptions and of names count from. */
+  /** File offsets of the function table, and the bases of description and name offsets. */
   readonly table: number
   readonly descriptions: number
   readonly names: number
-  /** Added to what the table has for addresses. */
+  /** Added to addresses in the table. */
   readonly base: number
-  /** Of a number in the table; it is the width of the address in a function's description, too. */
+  /** Size of a number in the table, and of the address in a function's description. */
   readonly width: 4 | 8
 }
 
 /**
- * Where the functions of a Go program begin and what they are called, by the table that the program itself carries for
- * its stack traces, stripped or not. Searched in the file: nothing of it is kept in memory.
+ * Functions of a Go program by the table that the program contains for its stack traces, even if stripped. Searched in
+ * the file; nothing is kept in memory.
  */
 export class GoTable {
   readonly #elf: ElfFile
@@ -35,7 +35,7 @@ export class GoTable {
   readonly #layout: Layout
   readonly #block = Buffer.allocUnsafe(blockBytes)
 
-  /** Undefined: it is no Go program, or one whose table this version does not read. Throws `ElfError`. */
+  /** Undefined: not a Go program, or with an unsupported version of the table. Throws `ElfError`. */
   static of(elf: ElfFile): GoTable | undefined {
     const section = elf.sections.find(({ name }) => sectionNames.includes(name))
     const layout = section && layoutOf(elf, section)
@@ -54,7 +54,7 @@ export class GoTable {
     if (address === undefined) return undefined
     const { functions, base, width } = this.#layout
     const index = this.#lastAtMost(address - base)
-    // The entry behind the last function is the end of it.
+    // The entry after the last function marks its end.
     if (index < 0 || index >= functions) return undefined
     const start = this.#elf.offsetOf(this.#entry(index, 0) + base)
     const description = this.#layout.descriptions + this.#entry(index, width)
@@ -62,7 +62,7 @@ export class GoTable {
     return start === undefined || symbol === undefined ? undefined : { symbol, start }
   }
 
-  /** Of the entries, which are ascending, the last that begins at an address or below it. */
+  /** Last of the ascending entries that is at most the address. */
   #lastAtMost(address: number): number {
     let low = 0
     let high = this.#layout.functions + 1
@@ -102,7 +102,7 @@ export class GoTable {
 function layoutOf(elf: ElfFile, section: Section): Layout | undefined {
   if (section.size < headerBytes) return undefined
   const header = elf.read(section.offset, headerBytes)
-  // Two zeros, the least size of an instruction, the size of a pointer.
+  // Two zeros, the minimum instruction size, the pointer size.
   if (header.readUInt16LE(4) !== 0 || header[7] !== 8) return undefined
   const functions = u64(header, 8)
   const word = (index: number) => section.offset + u64(header, 8 + 8 * index)
@@ -129,17 +129,17 @@ function isInside({ functions, table, names, width }: Layout, { offset, size }: 
 }
 
 /**
- * What addresses count from, `runtime.text`. Programs that may be loaded anywhere, and those of Go 1.26, have 0 in the
- * file. It is then the section's begin, if its end is that of the last function too: C code may stand before it.
+ * Base of the addresses, `runtime.text`. Position-independent programs, and those of Go 1.26, have 0 in the file. The
+ * base is then the start of the section, if its end is also the end of the last function: C code may precede it.
  */
 function textStart(
   elf: ElfFile,
   section: Section,
   functions: number,
-  told: number,
+  stated: number,
   table: number,
 ): number | undefined {
-  if (told !== 0) return told
+  if (stated !== 0) return stated
   const text = elf.section('.text')
   const last = table + functions * 8
   if (text === undefined || functions > mostFunctions || last + 4 > section.offset + section.size)

@@ -3,42 +3,42 @@ import { kernelReason, reasons } from './reasons.ts'
 
 const kallsyms = '/proc/kallsyms'
 const modules = '/proc/modules'
-/** What is read at once; the kernel gives a page at most. */
+/** Bytes per read; the kernel returns at most a page. */
 const chunkBytes = 64 * 1024
-/** Some 120,000 functions have 3 MB of names. */
+/** About 120,000 functions have 3 MB of names. */
 const mostSymbols = 1_000_000
 const mostNamesBytes = 32 * 1024 * 1024
-/** No function is larger; programs of BPF have a page mostly. */
+/** No function is larger; BPF programs mostly have a page. */
 const largestFunction = 1024 * 1024
 const unusedMs = 10 * 60_000
-/** Modules and programs of BPF may have been loaded since. */
+/** Minimum interval of reads: modules and BPF programs may have been loaded since. */
 const refreshMs = 60_000
-/** Where reading again found nothing. Reading takes a third of a second. */
+/** Maximum interval after fruitless reads. A read takes a third of a second. */
 const mostRefreshMs = 15 * 60_000
 const checkMs = 60_000
 
 const low48 = 2 ** 48
-/** Behind the kernel's own code (include/asm-generic/sections.h). */
+/** End of the kernel's own code (include/asm-generic/sections.h). */
 const textEndName = '_etext'
 
 export interface KernelFunction {
   readonly name: string
-  /** '' for the kernel itself; `bpf` for programs of BPF. */
+  /** '' for the kernel itself; `bpf` for BPF programs. */
   readonly module: string
 }
 
 export interface KernelSymbolsOptions {
-  /** Instead of the kernel's own. */
+  /** Path that replaces /proc/kallsyms. */
   readonly kallsyms?: string
   readonly modules?: string
-  /** Instead of `performance.now`. */
+  /** Clock that replaces `performance.now`. */
   readonly nowMs?: () => number
 }
 
 /**
- * Names of the kernel's functions, by the low 48 bits of an address (proc(5), `/proc/kallsyms`). Read when first asked
- * for, dropped after ten minutes without a question, and read again for an address that none covers: at most once a
- * minute, and more seldom where that finds nothing, as for programs of BPF that come and go.
+ * Names of kernel functions by the low 48 bits of an address (proc(5), `/proc/kallsyms`). Read on first use, dropped
+ * after ten idle minutes, and read again for an address that no symbol covers: at most once per minute, and less often
+ * after fruitless reads, as for short-lived BPF programs.
  */
 export class KernelSymbols {
   readonly #options: KernelSymbolsOptions
@@ -52,12 +52,12 @@ export class KernelSymbols {
     this.#options = options
   }
 
-  /** Of memory. */
+  /** Memory in bytes. */
   get bytes(): number {
     return this.#table?.bytes ?? 0
   }
 
-  /** The function, or in brackets why it has no name. Does not throw. */
+  /** The function, or a reason in brackets. Does not throw. */
   find(address: number): KernelFunction | string {
     const nowMs = this.#nowMs()
     this.#usedMs = nowMs
@@ -93,10 +93,10 @@ export class KernelSymbols {
   }
 }
 
-/** What was read of the kernel's symbols. */
+/** Kernel symbols as read. */
 class KernelTable {
   readonly bytes: number
-  /** Why there are no symbols; '': there are. */
+  /** Why there are no symbols; '' if there are. */
   readonly fault: string
   readonly #starts: Float64Array
   readonly #places: Uint32Array
@@ -131,7 +131,7 @@ class KernelTable {
     return this.#covers(module, start, address) ? { name, module } : undefined
   }
 
-  /** The last function of the kernel and of a module ends with it. */
+  /** The last function of the kernel or a module ends with it. */
   #covers(module: string, start: number, address: number): boolean {
     if (module !== '') return address < (this.#moduleEnds.get(module) ?? Number.POSITIVE_INFINITY)
     return start >= this.#textEnd || address < this.#textEnd
@@ -155,14 +155,14 @@ function readTable(path: string, modulesPath: string): KernelTable {
   return new KernelTable(reader, fault, moduleEnds(modulesPath))
 }
 
-/** Where each module's code and data end: `name size users dependencies state address`. */
+/** End of each module's code and data: `name size users dependencies state address`. */
 function moduleEnds(path: string): Map<string, number> {
   const ends = new Map<string, number>()
   let text = ''
   try {
     text = readFileSync(path, 'latin1')
   } catch {
-    // A kernel without modules has no such file.
+    // Kernels without modules lack this file.
   }
   for (const line of text.split('\n')) {
     const fields = line.split(' ')
@@ -172,12 +172,12 @@ function moduleEnds(path: string): Map<string, number> {
   return ends
 }
 
-/** Takes up the lines of kallsyms that are functions: `address type name`, and `[module]` behind a tab. */
+/** Collects the functions in kallsyms lines: `address type name`, and `[module]` after a tab. */
 class KallsymsReader {
   count = 0
-  /** Addresses were told, and all were 0. */
+  /** All addresses were 0. */
   hidden = false
-  /** Where the kernel's own code ends. */
+  /** End of the kernel's own code. */
   textEnd = 0
   #starts = new Float64Array(1024)
   #places = new Uint32Array(1024)
@@ -194,7 +194,7 @@ class KallsymsReader {
       const end = rest + read
       const used = this.#take(chunk.subarray(0, end))
       chunk.copyWithin(0, used, end)
-      // A line that is longer than the chunk is none.
+      // A line longer than the chunk is invalid.
       rest = end - used === chunk.length ? 0 : end - used
     }
   }
@@ -203,7 +203,7 @@ class KallsymsReader {
     return Buffer.from(this.#text.subarray(0, this.#textBytes))
   }
 
-  /** By address; of several at one, one that others may call too. */
+  /** By address; exported functions first among equal ones. */
   sorted(): { starts: Float64Array; places: Uint32Array } {
     const order = new Uint32Array(this.count)
     for (let i = 0; i < this.count; i++) order[i] = i
@@ -226,7 +226,7 @@ class KallsymsReader {
     }
   }
 
-  /** How many bytes whole lines have. */
+  /** Returns the size of the whole lines. */
   #take(bytes: Buffer): number {
     let at = 0
     for (;;) {

@@ -1,16 +1,15 @@
-/** Of arrays of one entry: start, size, place of the name, order. */
+/** Initial size of the arrays: start, size, name position, order. */
 const firstRoom = 256
 const longestName = 1024
-/** Entries that are looked through for one that covers an address. */
+/** Maximum entries searched for one that covers an address. */
 const mostNested = 64
-/** Of entries and of their names. Runtimes that tell more have let go of most of it. */
+/** Maximum entries and bytes of names. Runtimes with more have freed most of their code. */
 const mostEntries = 2 ** 18
 const mostTextBytes = 8 * 1024 * 1024
 
 /**
- * What one runtime told of the code that it made: lines `start size name`, the numbers hexadecimal, some runtimes with
- * `0x` in front. Memory is used again for other code, so of entries that overlap the one told last holds, and where there
- * are too many, those told first go.
+ * Code that one runtime reported: lines `start size name` in hexadecimal, with `0x` in some runtimes. Memory is reused,
+ * so later entries override overlapping earlier ones, and the earliest entries are dropped at the limit.
  */
 export class PerfMap {
   #count = 0
@@ -19,10 +18,10 @@ export class PerfMap {
   #places = new Uint32Array(0)
   #text = Buffer.alloc(0)
   #textBytes = 0
-  /** Numbers of entries by start; undefined: not sorted since the last line. */
+  /** Entry numbers by start; undefined: not sorted since the last line. */
   #order: Uint32Array | undefined
 
-  /** Of memory. */
+  /** Memory in bytes. */
   get bytes(): number {
     return this.#starts.length * 24 + (this.#order?.byteLength ?? 0) + this.#text.length
   }
@@ -33,7 +32,7 @@ export class PerfMap {
     this.#order = undefined
   }
 
-  /** Takes up whole lines. */
+  /** Adds whole lines. */
   add(lines: Buffer): void {
     this.#order = undefined
     for (let at = 0; at < lines.length; ) {

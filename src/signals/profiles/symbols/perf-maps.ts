@@ -14,35 +14,34 @@ import { isOfHost, mayHangAt } from '../../../kernel/mapped-mounts.ts'
 import { ownerOf as ownerOfProcess } from '../../../kernel/process-owner.ts'
 import { PerfMap } from './perf-map.ts'
 
-/** Of one file at once, its last ones, and of what is kept for all processes. */
+/** Maximum bytes of one file, counted from its end, and of all processes. */
 const mostFileBytes = 16 * 1024 * 1024
 const mostKeptBytes = 16 * 1024 * 1024
 const mostProcesses = 256
 const leastBytes = mostKeptBytes / mostProcesses
 const chunkBytes = 256 * 1024
-/** So often a file is looked at again at most: more may have been written, or it is another process's. */
+/** Minimum interval of reads: more may have been written, or the file may belong to another process. */
 const lookMs = 1000
-/** Files have the time of the last tick, and clocks are set. */
+/** File times have tick resolution, and clocks are adjusted. */
 const clockSlackMs = 1000
-/** `USER_HZ`, the same on all architectures that this runs on. */
+/** `USER_HZ`, the same on all supported architectures. */
 const tickMs = 10
 
 interface Entry {
   readonly map: PerfMap
   readonly owner: Owner
-  /** What it is counted for. */
+  /** Bytes charged for it. */
   bytes: number
-  /** Of the file that was read last. */
+  /** Inode of the last file read. */
   inode: number
   read: number
   lookedMs: number
 }
 
 /**
- * Names of code that runtimes make while they run, by the file in which they tell them to perf(1):
- * `/tmp/perf-<pid>.map` as the process sees it (Linux, tools/perf/Documentation/jit-interface.txt). Anybody may write
- * to `/tmp`, so a file counts only if it is the process's user's or root's. The file stays when its process ends, so it
- * counts only if it was written since this one began.
+ * Names of just-in-time code from the files that runtimes write for perf(1): `/tmp/perf-<pid>.map` as the process sees
+ * it (Linux, tools/perf/Documentation/jit-interface.txt). Any user can write to `/tmp`, so the file must belong to the
+ * process's user or root. Files outlive their process, so it must have been written since the process started.
  */
 export class PerfMaps {
   readonly losses = { refused: 0, taken: 0 }
@@ -51,18 +50,18 @@ export class PerfMaps {
   readonly #root: string
   readonly #ownerOf: (pid: number) => Owner
 
-  /** `root`: of the proc file system. */
+  /** `root`: mount point of procfs. */
   constructor(root = '/proc', ownerOf = (pid: number) => ownerOfProcess(root, pid)) {
     this.#root = root
     this.#ownerOf = ownerOf
   }
 
-  /** Of memory. */
+  /** Memory in bytes. */
   get bytes(): number {
     return this.#share.used
   }
 
-  /** What the process told of an address; undefined: nothing. Does not throw. */
+  /** Name that the process reported for an address; undefined if there is none. Does not throw. */
   find(pid: number, address: number): string | undefined {
     const entry = this.#entry(pid)
     const nowMs = performance.now()
@@ -74,7 +73,7 @@ export class PerfMaps {
     return entry.map.at(address)
   }
 
-  /** The process ended, or runs another program now. */
+  /** The process ended, or executed another program. */
   forget(pid: number): void {
     const entry = this.#entries.get(pid)
     if (entry === undefined) return
@@ -82,7 +81,7 @@ export class PerfMaps {
     this.#entries.delete(pid)
   }
 
-  /** Memory is short: lets maps go, those of whoever has most first. Bytes that it had. */
+  /** Drops maps, largest owners first, to free memory. Returns the bytes freed. */
   shed(bytes: number): number {
     const before = this.bytes
     while (before - this.bytes < bytes && this.#dropOf(this.#share.richest(), undefined));
@@ -109,7 +108,7 @@ export class PerfMaps {
     return entry
   }
 
-  /** Counts what a map has by now; where that is too much in all, who has most gives maps up. */
+  /** Counts the current memory of a map; above the limit, the largest owner loses maps. */
   #charge(used: number, entry: Entry): void {
     const bytes = Math.max(leastBytes, entry.map.bytes)
     this.#share.remove(entry.owner, entry.bytes)
@@ -118,7 +117,7 @@ export class PerfMaps {
     while (!this.#share.hasRoom(0) && this.#dropOf(this.#share.richest(), used)) this.losses.taken++
   }
 
-  /** Lets go of the map of an owner that was not asked for for the longest time, but one. */
+  /** Drops the least recently used map of an owner, except one. */
   #dropOf(owner: Owner | undefined, except: number | undefined): boolean {
     for (const [pid, entry] of this.#entries) {
       if (pid === except || !isSameOwner(entry.owner, owner)) continue
@@ -128,11 +127,11 @@ export class PerfMaps {
     return false
   }
 
-  /** Reads what was written since the last time. */
+  /** Reads lines written since the last time. */
   #readOn(pid: number, entry: Entry): void {
     const fd = this.#open(pid)
     if (fd === undefined) {
-      // What an ended process told still names what was seen of it. Another one of its number has told nothing.
+      // The map of an ended process still names its samples, unless a new process has its number.
       if (existsSync(`${this.#root}/${pid}`)) clear(entry, 0)
       return
     }
@@ -149,21 +148,21 @@ export class PerfMaps {
       }
       if (size > entry.read) entry.read = readLines(fd, entry.read, size, entry.map)
     } catch {
-      // It went away, or its file system did.
+      // The file or its file system is gone.
     } finally {
       closeSync(fd)
     }
   }
 
-  /** When the process began, as files have their times; 0: not known. */
+  /** Start of the process in file time; 0 if unknown. */
   #startMs(pid: number): number {
     let stat: string
     try {
       stat = readFileSync(`${this.#root}/${pid}/stat`, 'latin1')
     } catch {
-      return 0 // It ended since.
+      return 0 // It has ended.
     }
-    // The name of the program, in parentheses, may have any characters (proc_pid_stat(5)).
+    // The program name in parentheses may contain any characters (proc_pid_stat(5)).
     const ticks = Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19])
     return Number.isFinite(ticks) ? Date.now() - uptime() * 1000 + ticks * tickMs : 0
   }
@@ -173,10 +172,11 @@ export class PerfMaps {
     try {
       const owner = ownerOf(readFileSync(`${this.#root}/${pid}/status`, 'latin1'))
       if (owner === undefined) return undefined
-      // What users mounted in namespaces of their own may never answer: the way to it is looked at first, then it.
+      // File systems that users mounted in their own namespaces may never respond: checks the path first, then the
+      // file.
       const home = `${this.#root}/${pid}/root`
       if (!isOfHost(this.#root, pid) && mayHangAt(this.#root, pid, home)) return undefined
-      // A link would be followed from this process's root, not from that of the other.
+      // A link would be resolved in this process's root, not in that of the other.
       directory = openSync(`${home}/tmp`, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW)
       const fd = openSync(
         `/proc/self/fd/${directory}/perf-${owner.pid}.map`,
@@ -203,27 +203,27 @@ function isOwned(stat: Stats, uid: number): boolean {
   return stat.isFile() && (stat.uid === uid || stat.uid === 0)
 }
 
-/** The effective user, and the number that the process knows itself by, of its status (proc_pid_status(5)). */
+/** Effective user, and the process's number in its own namespace (proc_pid_status(5)). */
 function ownerOf(status: string): { uid: number; pid: number } | undefined {
   const uid = /^Uid:\t\d+\t(\d+)/m.exec(status)?.[1]
   const pid = /^NSpid:.*\t(\d+)$/m.exec(status)?.[1]
   return uid === undefined || pid === undefined ? undefined : { uid: Number(uid), pid: Number(pid) }
 }
 
-/** Where the next line begins, if it is not longer than any name. */
+/** Start of the next line, if it is within the maximum length of a name. */
 function lineBehind(fd: number, from: number): number {
   const bytes = Buffer.alloc(4096)
   return from + bytes.subarray(0, readSync(fd, bytes, 0, bytes.length, from)).indexOf(10) + 1
 }
 
-/** Takes up whole lines; where the next reading begins. */
+/** Adds whole lines; returns the start of the next read. */
 function readLines(fd: number, from: number, to: number, map: PerfMap): number {
   const chunk = Buffer.allocUnsafe(Math.min(chunkBytes, to - from))
   for (let at = from; at < to; ) {
     const bytes = chunk.subarray(0, readSync(fd, chunk, 0, Math.min(chunk.length, to - at), at))
     const end = bytes.lastIndexOf(10) + 1
     if (end === 0) {
-      // A line is not written yet, or longer than any name.
+      // An incomplete line, or one longer than any name.
       if (bytes.length < chunkBytes) return at
       at += bytes.length
     } else {

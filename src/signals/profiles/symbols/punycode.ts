@@ -8,8 +8,7 @@ const firstBias = 72
 const firstCode = 128
 
 /**
- * An identifier of Rust that has more than ASCII: what Punycode (RFC 3492) makes of it with `_` for the delimiter.
- * Undefined where it is none.
+ * Decodes a Rust identifier with non-ASCII characters: Punycode (RFC 3492) with `_` as delimiter. Undefined if invalid.
  */
 export function punycoded(text: string): string | undefined {
   const delimiter = text.lastIndexOf('_')

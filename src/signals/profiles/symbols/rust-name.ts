@@ -1,11 +1,11 @@
 import { RustV0 } from './rust-v0.ts'
 
-/** As long as what C++ names may become. */
+/** The maximum of C++ names. */
 const longestName = 4096
 
 /**
- * The mangled name of a Rust function as people write it, without the hashes of crates; undefined where it is none.
- * Legacy names (`_ZN…17h<16 hexadecimal digits>E`) and v0 (RFC 2603, `_R…`).
+ * Demangled name of a Rust function, without crate hashes; undefined if it is not one. Supports legacy names
+ * (`_ZN…17h<16 hexadecimal digits>E`) and v0 (RFC 2603, `_R…`).
  */
 export function rustName(mangled: string): string | undefined {
   if (mangled.length > longestName) return undefined
@@ -14,7 +14,7 @@ export function rustName(mangled: string): string | undefined {
   return undefined
 }
 
-/** What LLVM appends to functions that it copies or splits (`.llvm.123`, `.cold`) is no part of the name. */
+/** Suffixes that LLVM appends to copied or split functions (`.llvm.123`, `.cold`) are not part of the name. */
 function v0Name(mangled: string): string | undefined {
   const end = mangled.indexOf('.')
   return new RustV0(mangled.slice(2, end < 0 ? undefined : end), longestName).name()
@@ -40,7 +40,7 @@ function legacyName(mangled: string): string | undefined {
   return parts.map(plain).join('::')
 }
 
-/** A C++ function may be called `h0000…` too; real hashes have at least five different digits. */
+/** A C++ function may be named `h0000…` too; real hashes have at least five different digits. */
 function isHash(part: string): boolean {
   return legacyHash.test(part) && new Set(part.slice(1)).size >= 5
 }
@@ -56,7 +56,7 @@ const escapes: Readonly<Record<string, string>> = {
   C: ',',
 }
 
-/** Undoes the escapes of legacy names: `$LT$` and the like, `$u20$`, `..` for `::`. */
+/** Decodes the escapes of legacy names: `$LT$` and similar, `$u20$`, `..` for `::`. */
 function plain(part: string): string {
   const text = part.startsWith('_$') ? part.slice(1) : part
   return text.replace(/\$([A-Z]{1,2}|u[0-9a-f]{1,6})\$|\.\.|\./g, (found, code: string | undefined) => {

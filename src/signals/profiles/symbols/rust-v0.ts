@@ -1,9 +1,9 @@
 import { punycoded } from './punycode.ts'
 
-/** Of paths, types and constants, each counted as often as it is referred to: references can refer to references. */
+/** Maximum paths, types and constants, counted at each reference: references can be nested. */
 const mostSteps = 16_384
 const mostDepth = 256
-/** Of a binder: people write one or two. */
+/** Maximum lifetimes of a binder; one or two are usual. */
 const mostLifetimes = 64
 
 const basicTypes: Readonly<Record<string, string>> = {
@@ -33,12 +33,12 @@ const signedTypes = 'aslxni'
 const unsignedTypes = 'htmyoj'
 const namespaces: Readonly<Record<string, string>> = { C: 'closure', S: 'shim' }
 
-/** The name is not one of this form, or would become too long. */
+/** Not a name of this form, or too long. */
 class Refused extends Error {}
 
 /**
- * Reads a name of Rust's mangling v0, what follows `_R` (RFC 2603 and "Symbol Mangling" of the rustc book). It is a
- * program for a small machine, which hostile names make large, so its steps, depth and text are bounded.
+ * Parses a name of Rust's v0 mangling after `_R` (RFC 2603 and "Symbol Mangling" in the rustc book). Steps, depth and
+ * output are limited, as hostile names can expand without bound.
  */
 export class RustV0 {
   readonly #text: string
@@ -55,11 +55,11 @@ export class RustV0 {
     this.#longest = longest
   }
 
-  /** Undefined: it is no such name. */
+  /** Undefined: not such a name. */
   name(): string | undefined {
     try {
       this.#path(true)
-      // The crate that the function was made for.
+      // The instantiating crate.
       if (this.#at < this.#text.length) this.#skip(() => this.#path(false))
     } catch (error) {
       if (error instanceof Refused) return undefined
@@ -97,7 +97,7 @@ export class RustV0 {
     } else if (name !== '') this.#write(`::${name}`)
   }
 
-  /** Of an inherent implementation, one of a trait, or a trait's own. */
+  /** Member of an inherent implementation, of a trait implementation, or of a trait. */
   #member(tag: 'M' | 'X' | 'Y'): void {
     if (tag !== 'Y') {
       this.#disambiguator()
@@ -197,7 +197,7 @@ export class RustV0 {
     }
   }
 
-  /** Associated types stand among the generics of the trait. */
+  /** Associated types are listed among the generics of the trait. */
   #dynamicTrait(): void {
     let open = this.#openPath()
     while (this.#take('p')) {
@@ -209,7 +209,7 @@ export class RustV0 {
     if (open) this.#write('>')
   }
 
-  /** Writes a path; true: without the bracket that closes its generics. */
+  /** Writes a path; true: without the closing bracket of its generics. */
   #openPath(): boolean {
     if (this.#take('B')) {
       let open = false
@@ -284,19 +284,19 @@ export class RustV0 {
     this.#lifetimes = before
   }
 
-  /** 0: it is not told; 1: the last that was bound. */
+  /** 0: erased; 1: innermost bound lifetime. */
   #lifetime(index: number): void {
     if (index === 0) {
       this.#write("'_")
       return
     }
     const depth = this.#lifetimes - index
-    // In what is skipped, references may have left out the binder.
+    // In skipped parts, references may miss their binder.
     if (depth < 0) throw new Refused()
     this.#write(depth < 26 ? `'${String.fromCharCode(97 + depth)}` : `'_${depth}`)
   }
 
-  /** Elements up to an `E`; how many there were. */
+  /** Elements up to an `E`; returns their number. */
   #list(element: () => void, between = ', '): number {
     let count = 0
     while (!this.#take('E')) {
@@ -306,7 +306,7 @@ export class RustV0 {
     return count
   }
 
-  /** Reads again what stood before. */
+  /** Parses an earlier part again. */
   #reference(read: () => void): void {
     const from = this.#at - 1
     const to = this.#base62()
@@ -346,7 +346,7 @@ export class RustV0 {
     return this.#take('s') ? this.#base62() + 1 : 0
   }
 
-  /** Inexact beyond 2^53, where hashes are, of which nothing is written. */
+  /** Inexact above 2^53: only hashes are that large, and they are not written. */
   #base62(): number {
     let value = 0
     let digits = 0

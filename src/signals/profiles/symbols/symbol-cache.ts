@@ -7,51 +7,51 @@ import type { DecodeOrigin, Decoder } from '../../../kernel/decoder.ts'
 import { FileSymbols, type SymbolOptions } from './file-symbols.ts'
 import { reasons, unreadableReason } from './reasons.ts'
 
-/** Of programs and libraries; each may have a second for its debug file. */
+/** Maximum programs and libraries; each may have a debug file in addition. */
 const mostFiles = 64
 
 export interface SymbolCacheOptions extends SymbolOptions {
-  /** Bytes of memory for the tables of all files; one file is kept even if it needs more. */
+  /** Maximum memory for the tables of all files; one file is kept even if it needs more. */
   readonly cacheBytes: number
 }
 
-/** A file that is kept open for so long without a question would hold its file system, and its place on the disk. */
+/** Idle time before a file is closed: an open file blocks its file system and keeps its disk space. */
 const idleMs = 60_000
 
 interface Entry {
   readonly fd: number
   readonly symbols: FileSymbols
-  /** '' where its build id says which file it is. */
+  /** '' if the build id identifies the file. */
   readonly hash: string
   usedMs: number
   owner: Owner
-  /** What it is counted for. */
+  /** Bytes charged for it. */
   share: number
 }
 
-const nobody: Owner = { group: '', user: '' }
+const noOwner: Owner = { group: '', user: '' }
 
-/** Which file is meant: another one may stand at its path by now. */
+/** The wanted file; its path may hold another file now. */
 export interface RequestedFile {
-  /** How its process knows it. */
+  /** Path as seen by its process. */
   readonly path: string
-  /** '' where it has none. */
+  /** '' if it has none. */
   readonly buildId: string
 }
 
 /**
- * Symbols of files by the number that the profiler has for each, those used last. A file stays open as long as its
- * symbols are kept, because names are read when they are asked for.
+ * Symbols of recently used files, by the profiler's file number. A file stays open while its symbols are cached,
+ * because names are read on demand.
  */
 export class SymbolCache {
-  /** Of memory that the tables take. */
+  /** Memory of the tables. */
   bytes = 0
   readonly losses = { refused: 0, taken: 0 }
   #share: FairShare
   #options: SymbolCacheOptions
   readonly #decoder: Decoder | undefined
   readonly #entries = new Map<number, Entry>()
-  /** Of the files without a build id that each number stood for first, also of those that are closed. */
+  /** Hashes of files without a build id by their number, also after they are closed. */
   readonly #hashes = new Map<number, string>()
 
   constructor(options: SymbolCacheOptions, decoder?: Decoder) {
@@ -65,14 +65,14 @@ export class SymbolCache {
   }
 
   /**
-   * The symbols of a file, or in brackets why there are none. `source` is a path at which it can be opened now, for
-   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; undefined where there is none. Does not throw.
+   * Symbols of a file, or a reason in brackets. `source` returns a path at which the file can be opened now, for
+   * example `/proc/self/fd/7` or `/proc/17/map_files/…`; undefined if there is none. Does not throw.
    */
   of(
     id: number,
     file: RequestedFile,
     source: () => string | undefined,
-    ownerOf: () => Owner = () => nobody,
+    ownerOf: () => Owner = () => noOwner,
   ): FileSymbols | string {
     const known = this.#entries.get(id)
     if (known) {
@@ -93,14 +93,14 @@ export class SymbolCache {
     return entry.symbols
   }
 
-  /** What is kept was read by other options. */
+  /** Cached symbols are dropped, as they were read with other options. */
   configure(options: SymbolCacheOptions): void {
     this.#options = options
     this.close()
     this.#share = new FairShare(options.cacheBytes)
   }
 
-  /** The number stands for no file any more. */
+  /** The number becomes invalid. */
   forget(id: number): void {
     this.#hashes.delete(id)
     this.#drop(id)
@@ -116,25 +116,25 @@ export class SymbolCache {
     closeSync(entry.fd)
   }
 
-  /** Closes all. It can be used again. */
+  /** Closes all files. The cache can be used again. */
   close(): void {
     for (const id of this.#entries.keys()) this.#drop(id)
   }
 
-  /** Closes files that were not asked for in the last minute. */
+  /** Closes files that were not used in the last minute. */
   closeIdle(): void {
     const now = performance.now()
     for (const [id, { usedMs }] of this.#entries) if (now - usedMs > idleMs) this.#drop(id)
   }
 
-  /** Memory is short: lets tables go, those of whoever has most first. Bytes that they had. */
+  /** Drops tables, largest owners first, to free memory. Returns the bytes freed. */
   shed(bytes: number): number {
     const before = this.bytes
     while (before - this.bytes < bytes && this.#dropOf(this.#share.richest(), undefined));
     return before - this.bytes
   }
 
-  /** Lets go of the file of an owner that was not asked for for the longest time, but one. */
+  /** Drops the least recently used file of an owner, except one. */
   #dropOf(owner: Owner | undefined, except: number | undefined): boolean {
     for (const [id, entry] of this.#entries) {
       if (id === except || !isSameOwner(entry.owner, owner)) continue
@@ -170,7 +170,7 @@ export class SymbolCache {
           symbols: FileSymbols.of(elf, path, this.#options, unpack),
           hash: buildId === '' ? elf.htlHash() : '',
           usedMs: performance.now(),
-          owner: nobody,
+          owner: noOwner,
           share: 0,
         }
       closeSync(fd)
@@ -183,7 +183,7 @@ export class SymbolCache {
   }
 }
 
-/** Whose file it is: of containers the file system says more than the user. */
+/** Owner of a file: for containers the file system is more specific than the user. */
 export function originOf(fd: number): DecodeOrigin {
   const { dev, ino, uid } = fstatSync(fd)
   return { file: `${dev}:${ino}`, owner: `${dev}:${uid}` }

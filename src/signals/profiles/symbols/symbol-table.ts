@@ -4,22 +4,25 @@ import { ElfError, isCode, type Segment } from '../../../foundation/lib/elf/elf-
 /** `Elf64_Sym`: u32 name, u8 info, u8 other, u16 section, u64 value, u64 size. */
 const entryBytes = 24
 const chunkBytes = 2048 * entryBytes
-/** Their numbers take 20 of the 53 bits that a double has, beside 32 of an offset. */
+/** Their numbers take 20 of the 53 bits of a double, next to 32 of an offset. */
 const mostSymbols = 2 ** 20
 const mostOffset = 2 ** 32
-/** Of a table of symbols: five times what its functions may need. A file may say more without having it on the disk. */
+/**
+ * Maximum bytes of a symbol table: five times the need of its functions. A sparse file may claim more than it has on
+ * disk.
+ */
 const mostTableBytes = 128 * 1024 * 1024
-/** Names that are longer are cut. Those of C++ templates have some hundred. */
+/** Longer names are cut. C++ template names have some hundred characters. */
 const longestName = 4096
 const usualName = 256
-/** Of names, read at once while the tables are: they stand in the order of their symbols. */
+/** Bytes of names read at once while tables are read: names are usually in the order of their symbols. */
 const windowBytes = 16 * 1024
-/** Windows that are read in full; later ones are short, since names that stand in no order need one for each. */
+/** Maximum full windows; later ones are short, as unordered names need one each. */
 const mostWindows = 4096
 const shortWindowBytes = 64
-/** Functions and labels inside of one another that are looked through for the one that covers a place. */
+/** Maximum nested functions and labels searched for the one that covers an offset. */
 const mostNested = 64
-/** Names for one place: libc has up to 6. */
+/** Maximum names for one offset: libc has up to 6. */
 const mostAliases = 8
 
 const symbolType = { none: 0, function: 2, indirect: 10 } as const
@@ -27,12 +30,12 @@ const binding = { local: 0, global: 1, weak: 2 } as const
 const undefinedSection = 0
 const absoluteSection = 0xfff1
 
-/** Two bits of a name's place say in which table it stands. */
+/** Two bits of a name's position select its table. */
 const tableBits = 2
 const mostTables = 2 ** tableBits
 const mostNamesBytes = 2 ** (32 - tableBits)
 
-/** A table of symbols and the file that has it, where its functions are loaded as those of the program are. */
+/** A symbol table with its file, whose functions are loaded like those of the program. */
 export interface SymbolSource {
   readonly elf: ElfFile
   readonly section: Section
@@ -51,11 +54,10 @@ interface NameTable {
 }
 
 /**
- * The functions of a file by where they stand in it: 12 bytes each. Names are read when they are asked for, from the
- * files that have them, which the owner keeps open.
+ * Functions of a file by offset, 12 bytes each. Names are read on demand from the files, which the owner keeps open.
  */
 export class SymbolTable {
-  /** Of what is kept. */
+  /** Memory of the table. */
   readonly bytes: number
   readonly #names: readonly NameTable[]
   readonly #starts: Uint32Array
@@ -64,8 +66,8 @@ export class SymbolTable {
   readonly #buffer = Buffer.allocUnsafe(usualName)
 
   /**
-   * `sources` in the order in which they are believed. `labels`: symbols without a size are taken too, which tell
-   * something only where no other symbols were removed. Throws `ElfError`.
+   * `sources` in order of priority. `labels`: includes symbols without a size, which are useful only if no other
+   * symbols were stripped. Throws `ElfError`.
    */
   constructor(program: ElfFile, sources: readonly SymbolSource[], labels: boolean) {
     const reader = new SymbolReader(program, labels)
@@ -82,7 +84,7 @@ export class SymbolTable {
     return this.#starts.length
   }
 
-  /** The function that covers a place in the file; undefined where none does. Throws `ElfError`. */
+  /** Function that covers a file offset; undefined if there is none. Throws `ElfError`. */
   at(offset: number): FoundSymbol | undefined {
     const index = this.#covering(offset)
     if (index < 0) return undefined
@@ -90,7 +92,7 @@ export class SymbolTable {
     return symbol === '' ? undefined : { symbol, start: this.#starts[index] as number }
   }
 
-  /** Labels without a size hold up to the next symbol, where no function around them covers the place. */
+  /** Labels without a size extend to the next symbol, unless an enclosing function covers the offset. */
   #covering(offset: number): number {
     const last = lastAtMost(this.#starts, offset)
     for (let i = last; i >= 0 && i > last - mostNested; i--)
@@ -98,7 +100,7 @@ export class SymbolTable {
     return this.#sizes[last] === 0 ? last : -1
   }
 
-  /** Of names for one place, which stand beside each other, the one that people would write. */
+  /** Among adjacent names for one offset, the one that developers would use. */
   #bestName(index: number, offset: number): string {
     const start = this.#starts[index] as number
     const isLabel = this.#sizes[index] === 0
@@ -119,7 +121,7 @@ export class SymbolTable {
   }
 }
 
-/** Undefined: the buffer is too short for it. */
+/** Undefined: the buffer is too short. */
 function nameAt(table: NameTable, at: number, buffer: Buffer): string | undefined {
   const room = buffer.subarray(0, Math.min(buffer.length, table.size - at))
   table.elf.readInto(room, table.offset + at)
@@ -131,11 +133,11 @@ function nameAt(table: NameTable, at: number, buffer: Buffer): string | undefine
 function underscores(name: string): number {
   let count = 0
   while (name[count] === '_') count++
-  // Mangled names begin with one that is no choice of anybody.
+  // Mangled names start with a reserved underscore.
   return name.startsWith('_Z') || name.startsWith('_R') ? 0 : count
 }
 
-/** Index of the last element of an ascending array that is not above `value`; -1 where all are. */
+/** Index of the last element of an ascending array that is at most `value`; -1 if there is none. */
 function lastAtMost(array: Uint32Array, value: number): number {
   let low = 0
   let high = array.length
@@ -147,7 +149,7 @@ function lastAtMost(array: Uint32Array, value: number): number {
   return low - 1
 }
 
-/** Takes up the functions of tables, and puts them into order. */
+/** Collects and sorts the functions of tables. */
 class SymbolReader {
   readonly names: NameTable[] = []
   readonly #code: readonly Segment[]
@@ -204,7 +206,7 @@ class SymbolReader {
     }
   }
 
-  /** Where code of the program stands in its file; -1: it is none. */
+  /** File offset of program code; -1 if it is not code. */
   #offsetOf(address: number): number {
     for (let i = 0; i < this.#code.length; i++) {
       const segment = this.#code[i] as Segment
@@ -214,7 +216,7 @@ class SymbolReader {
     return -1
   }
 
-  /** Marks of the assembler that say what follows are no names (ELF for the Arm architecture: `$x`, `$d`). */
+  /** Mapping symbols of the assembler are not names (ELF for the Arm architecture: `$x`, `$d`). */
   #isMark(table: number, name: number): boolean {
     const names = this.names[table] as NameTable
     if (name + 2 > names.size) return true
@@ -245,7 +247,7 @@ class SymbolReader {
     this.#ranks = grown(this.#ranks, new Uint8Array(room))
   }
 
-  /** By start, the best of one start first; what is no better than another of the same start goes. */
+  /** By start, best first among equal starts; drops entries with the start of a better one. */
   sorted(): { starts: Uint32Array; sizes: Uint32Array; places: Uint32Array } {
     const order = this.#order()
     const kept = this.#unique(order)
@@ -257,7 +259,7 @@ class SymbolReader {
     return { starts: pick(this.#starts), sizes: pick(this.#sizes), places: pick(this.#places) }
   }
 
-  /** Numbers of symbols. Doubles are sorted without a call for each comparison. */
+  /** Symbol numbers. Doubles sort without a comparison function. */
   #order(): Uint32Array {
     const keys = new Float64Array(this.#count)
     for (let i = 0; i < this.#count; i++) keys[i] = (this.#starts[i] as number) * mostSymbols + i
@@ -265,7 +267,7 @@ class SymbolReader {
     return Uint32Array.from(keys, key => key % mostSymbols)
   }
 
-  /** Moves what is kept to the front of `order`; how many that are. */
+  /** Moves kept entries to the front of `order`; returns their number. */
   #unique(order: Uint32Array): number {
     let kept = 0
     for (let from = 0; from < order.length; ) {
@@ -301,7 +303,7 @@ class SymbolReader {
   }
 }
 
-/** Functions before labels, those with a size before those without, of the first table, global, weak, local. */
+/** Functions before labels, sized before unsized, then by table, and global, weak, local. */
 function rankOf(type: number, bound: number, size: number, table: number): number {
   const scope = bound === binding.global ? 2 : bound === binding.weak ? 1 : 0
   const isFunction = type === symbolType.none ? 0 : 1

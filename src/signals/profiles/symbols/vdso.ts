@@ -8,9 +8,8 @@ import { FileSymbols } from './file-symbols.ts'
 const mostBytes = 64 * 1024
 
 /**
- * The functions of the vDSO (vdso(7)), code of the kernel in user space that no file holds: every process of an
- * architecture runs the same, so this process's own is read. An offset is that of an address in its mapping. Undefined
- * where there is none.
+ * Functions of the vDSO (vdso(7)), kernel code in user space without a file. All processes of an architecture have the
+ * same, so this process's own is read. Offsets are relative to the mapping. Undefined if there is none.
  */
 export function vdsoSymbols(): FileSymbols | undefined {
   const range = vdsoRange()
@@ -20,7 +19,7 @@ export function vdsoSymbols(): FileSymbols | undefined {
   if (size > mostBytes) return undefined
   let fd: number | undefined
   try {
-    // It stays open: names are read when they are asked for.
+    // Stays open: names are read on demand.
     fd = openSync('/proc/self/mem', 'r')
     return FileSymbols.of(ElfFile.of(fd, size, start), '[vdso]', { demangle: false, debugDirs: [] })
   } catch (error) {

@@ -10,7 +10,7 @@ import { goodForMs, maxFramesKept, notStarted, type RuntimeProcess, type Runtime
 
 const frameType = 'cpython'
 
-/** CPython 3.11 to 3.14, by the layout of its structures: nothing has to be switched on in programs. */
+/** CPython 3.11 to 3.14, by the layout of its structures: the programs need no options. */
 export const cpython: RuntimeUnit = {
   name: 'cpython',
   summary: 'Python of CPython 3.11 to 3.14.',
@@ -31,14 +31,14 @@ const gone: Frame = {
   type: frameType,
 }
 
-/** Of `PyObject`. */
+/** In `PyObject`. */
 const objectType = 8
 const mostInterpreters = 256
-/** Most names and paths are no longer, with their heads. */
+/** Covers most names and paths, with their headers. */
 const expectedTextBytes = 128
-/** So 3.12 calls the code of its shims; in later versions they have `None`. */
+/** Code name of shims in 3.12; later versions have `None`. */
 const shimName = '<interpreter trampoline>'
-/** So 3.13 and later call the code that waits for a constructor, name and file being one string. */
+/** Name of the code that waits for a constructor in 3.13 and later; name and file are the same string. */
 const constructorName = '__init__'
 
 function attach(memory: ProcessMemory, bias: number, file: PythonFile): RuntimeProcess | string {
@@ -66,7 +66,7 @@ function attach(memory: ProcessMemory, bias: number, file: PythonFile): RuntimeP
   return new PythonProcess(memory, bias, file, { python })
 }
 
-/** The oldest: new ones are put before it. 0: none yet. */
+/** The oldest interpreter, as new ones are prepended. 0: none yet. */
 function mainInterpreter(memory: ProcessMemory, runtime: number, layout: PythonLayout): number {
   let interpreter = memory.pointer(runtime + layout.interpreters)
   for (let count = 0; count < mostInterpreters; count++) {
@@ -77,16 +77,16 @@ function mainInterpreter(memory: ProcessMemory, runtime: number, layout: PythonL
   return interpreter
 }
 
-/** Of a known frame in memory, but for its name. */
+/** Memory of a known frame, without its name. */
 const frameBytes = 200
 
 interface Known {
   readonly frame: Frame
-  /** What the code referred to when it was named. */
+  /** Objects that the code referred to when it was named. */
   readonly name: number
   readonly file: number
   readonly line: number
-  /** When it was looked at, by `performance.now`. */
+  /** Time of the last check, by `performance.now`. */
   seenMs: number
 }
 
@@ -94,7 +94,7 @@ class PythonProcess implements RuntimeProcess {
   readonly settings: RuntimeSettings
   readonly #memory: ProcessMemory
   readonly #layout: PythonLayout
-  /** Of a code object, up to the last field that is read. */
+  /** Size of a code object up to the last field that is read. */
   readonly #codeBytes: number
   readonly #codeType: number
   readonly #stringType: number
@@ -102,7 +102,7 @@ class PythonProcess implements RuntimeProcess {
   readonly #known = small(
     new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
   )
-  /** One string for all functions of a file. */
+  /** Shares one string among all functions of a file. */
   readonly #files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, bias: number, file: PythonFile, settings: RuntimeSettings) {
@@ -121,7 +121,7 @@ class PythonProcess implements RuntimeProcess {
     this.#files.clear()
   }
 
-  /** `pointer`: a code object; its lowest bits are marks. */
+  /** `pointer`: a code object; its lowest bits are flags. */
   name(pointer: number): Frame {
     const code = pointer - (pointer % 8)
     if (code !== 0 && code === this.#none) return shim

@@ -1,5 +1,5 @@
 import { cpython } from './cpython.ts'
 import { v8 } from './v8.ts'
 
-/** Asked in this order what a file is. */
+/** In the order in which they check a file. */
 export const runtimes = [v8, cpython] as const

@@ -3,7 +3,7 @@ import { sectionType } from '../../../foundation/lib/elf/elf-format.ts'
 import { u64 } from '../../../foundation/lib/u64.ts'
 
 export interface FoundSymbol {
-  /** In the address space of the file. */
+  /** Address as in the file. */
   readonly address: number
   readonly size: number
 }
@@ -15,13 +15,13 @@ const mostFound = 4096
 const mostNameBytes = 256
 
 /**
- * Symbols that a file defines and whose names begin with `prefix`, of its dynamic table, else of the other (System V
- * ABI, chapter 4). Reads in pieces. Throws `ElfError`.
+ * Defined symbols with the name prefix `prefix`, from the dynamic table, otherwise from the full one (System V ABI,
+ * chapter 4). Reads in pieces. Throws `ElfError`.
  */
 export function findSymbols(elf: ElfFile, prefix: string): Map<string, FoundSymbol> {
   const found = new Map<string, FoundSymbol>()
   for (const wanted of [sectionType.dynsym, sectionType.symtab]) {
-    // A file has one of each (System V ABI, chapter 4). One that has thousands, all of the same bytes, is hostile.
+    // A file has one of each (System V ABI, chapter 4). One with thousands of tables over the same bytes is hostile.
     const table = elf.sections.find(({ type }) => type === wanted)
     const strings = table && elf.sections[table.link]
     if (table === undefined || strings === undefined || strings.type === sectionType.nobits) continue
@@ -33,7 +33,7 @@ export function findSymbols(elf: ElfFile, prefix: string): Map<string, FoundSymb
   return found
 }
 
-/** Names by their place. They may stand at the end of longer ones: linkers share what is the same. */
+/** Names by offset. They may be suffixes of longer ones: linkers merge equal suffixes. */
 function namesIn(elf: ElfFile, offset: number, size: number, prefix: string): Map<number, string> {
   const names = new Map<number, string>()
   const overlap = mostNameBytes

@@ -12,7 +12,7 @@ import { ScriptLines } from './v8/script-lines.ts'
 
 const frameType = 'v8js'
 
-/** Node.js and other programs with V8, by what V8 tells debuggers: nothing has to be switched on in them. */
+/** Node.js and other programs with V8, by V8's metadata for debuggers: the programs need no options. */
 export const v8: RuntimeUnit = {
   name: 'v8',
   summary: 'JavaScript of Node.js and other programs with V8, interpreted and compiled.',
@@ -32,24 +32,24 @@ const gone: Frame = {
   type: frameType,
 }
 
-/** Most of the objects that are read are no longer. */
+/** Covers most objects that are read. */
 const expectedObjectBytes = 64
 
-/** As V8's own profiles call it. */
+/** As in V8's own profiles. */
 const anonymous = '(anonymous)'
 
-/** Behind the name; small integer: lines before the script's first (`Script::line_offset`). */
+/** Field after the name; Smi: lines before the script's first (`Script::line_offset`). */
 const lineOffsetAfterName = 8
 
-/** Of a known frame in memory, but for its name. */
+/** Memory of a known frame, without its name. */
 const frameBytes = 200
 
 interface Known {
   readonly frame: Frame
-  /** What the function referred to when it was named. */
+  /** Objects that the function referred to when it was named. */
   readonly name: number
   readonly script: number
-  /** When it was looked at, by `performance.now`. */
+  /** Time of the last check, by `performance.now`. */
   seenMs: number
 }
 
@@ -57,12 +57,12 @@ class V8Process implements RuntimeProcess {
   readonly settings: RuntimeSettings
   readonly #heap: V8Heap
   readonly #lines: ScriptLines
-  /** Of a SharedFunctionInfo, up to the last field that is read. */
+  /** Size of a SharedFunctionInfo up to the last field that is read. */
   readonly #sharedBytes: number
   readonly #known = small(
     new BoundedMap<number, Known>(maxFramesKept, undefined, (_, { frame }) => frameBytes + frame.name.length),
   )
-  /** One string for all functions of a file. */
+  /** Shares one string among all functions of a file. */
   readonly #files = small(new BoundedMap<string, string>(maxFramesKept))
 
   constructor(memory: ProcessMemory, constants: V8Constants) {
@@ -77,7 +77,7 @@ class V8Process implements RuntimeProcess {
     this.#files.clear()
   }
 
-  /** `pointer`: a SharedFunctionInfo, untagged. */
+  /** `pointer`: an untagged SharedFunctionInfo. */
   name(pointer: number): Frame {
     const known = this.#known.get(pointer)
     const nowMs = performance.now()
@@ -116,7 +116,7 @@ class V8Process implements RuntimeProcess {
     memory.expect(next, expectedObjectBytes)
   }
 
-  /** Undefined where what it refers to is not what it was any more. */
+  /** Undefined if a referenced object has changed. */
   #frameOf(nameOrScope: number, scriptOrNone: number): Frame | undefined {
     const { scopeInfoType, scriptType } = this.#heap.constants
     const isScope = nameOrScope !== 0 && this.#heap.typeOf(nameOrScope) === scopeInfoType
@@ -140,7 +140,7 @@ class V8Process implements RuntimeProcess {
     return known ?? file
   }
 
-  /** From 1; 0: not known. */
+  /** One-based; 0: unknown. */
   #lineOf(script: number, start: number): number {
     if (start < 0) return 0
     const { scriptName, scriptSource } = this.#heap.constants
@@ -150,19 +150,19 @@ class V8Process implements RuntimeProcess {
     return line === undefined ? 0 : Math.max(0, line + offset + 1)
   }
 
-  /** V8 frees code that did not run of late, and with it where the function begins. */
+  /** V8 frees code that did not run recently, and with it the function's position. */
   #sameOr(before: Frame | undefined, now: Frame): Frame {
     const isSame = before?.name === now.name && before.file === now.file
     return isSame && (now.line === 0 || now.line === before.line) ? before : now
   }
 }
 
-/** ECMAScript modules are named by URL. */
+/** ECMAScript modules have URLs as names. */
 function pathOf(name: string): string {
   if (!name.startsWith('file:///')) return name
   try {
     return decodeURIComponent(name.slice('file://'.length))
   } catch {
-    return name.slice('file://'.length) // It has a percent sign that encodes nothing.
+    return name.slice('file://'.length) // invalid percent-encoding
   }
 }

@@ -4,11 +4,11 @@ import { Messages } from './amqp/messages.ts'
 import { AmqpStream } from './amqp/stream.ts'
 
 /**
- * AMQP 0-9-1 with RabbitMQ's extensions, told in the messaging conventions 1.44.
+ * AMQP 0-9-1 with RabbitMQ's extensions, reported by the messaging conventions 1.44.
  *
- * `error.type` is the name of a reply code (`not_found`, `precondition_failed`, …) where the server closed the channel
- * or the connection; `no_route` and its like where it returned a message; `nack` or `reject` where a message was not
- * accepted, `recover` where it is to be delivered anew; `channel_closed`; or how the connection broke off.
+ * `error.type` is the name of a reply code (`not_found`, `precondition_failed`, …) if the server closed the channel or
+ * the connection; `no_route` and similar if it returned a message; `nack` or `reject` if a message was not accepted,
+ * `recover` if it is to be redelivered; `channel_closed`; or the reason why the connection broke off.
  */
 export const amqp: ProtocolUnit = {
   name: 'amqp',

@@ -4,23 +4,23 @@ import { brokenOff } from './failure.ts'
 import { Framing, Passage, type Patience } from './framing.ts'
 
 const patience: Patience = { faults: 5, firstFaults: 1, strays: Number.POSITIVE_INFINITY }
-/** Operations that are held back at most. */
+/** Maximum number of finished operations held back. */
 const mostHeld = 64
-/** Whole messages in an unbroken row that only the protocol explains, where the peer need not answer. */
+/** Consecutive whole messages that confirm the protocol even though the peer need not answer. */
 const enough = 4
 
 /** One direction of a connection to a broker. */
 export class BrokerSide {
-  /** What passes of a message unread. */
+  /** The unread part of a message. */
   readonly passage = new Passage()
 }
 
 /**
- * A client's connection to a broker, which need not answer. What ended is held back until the peer has spoken the same
- * protocol: a connection that was taken for another one reports nothing.
+ * A client's connection to a broker, which need not answer. Finished operations are held back until the peer has spoken
+ * the same protocol: a misdetected connection reports nothing.
  */
 export abstract class BrokerStream<S extends BrokerSide = BrokerSide> extends Framing {
-  /** Why the server ends the connection. */
+  /** Reason why the server ends the connection. */
   protected reason = ''
   protected abstract readonly sent: S
   protected abstract readonly received: S
@@ -53,32 +53,32 @@ export abstract class BrokerStream<S extends BrokerSide = BrokerSide> extends Fr
     this.#held.length = 0
   }
 
-  /** A whole message went by, framed to the byte. */
+  /** A whole message passed whose framing matched exactly. */
   protected exact(): void {
     if (!this.confirmed && ++this.#row >= enough) this.confirm()
   }
 
-  /** Reads the message at `flow.at`. False: more bytes are needed. */
+  /** Reads the message at `flow.at`. False if more bytes are needed. */
   protected abstract step(flow: ByteFlow, side: S): boolean
 
-  /** What passed unread has passed. */
+  /** The unread part of a message has passed. */
   protected abstract passed(flow: ByteFlow, side: S): void
 
-  /** Bytes are missing, and messages may be among them. */
+  /** Bytes are missing, possibly including messages. */
   protected abstract missed(flow: ByteFlow, side: S): void
 
-  /** The connection ended by this `error.type`: ends all requests in flight. */
+  /** The connection ended with this `error.type`: ends all requests in flight. */
   protected abstract broken(error: string): void
 
-  /** Gives all requests in flight back without a trace. */
+  /** Releases all requests in flight without reporting them. */
   protected abstract forget(): void
 
-  /** Whether a message ends with what has just passed of it. */
+  /** Whether a message ends with the part that just passed. */
   protected endsWith(_last: number): boolean {
     return true
   }
 
-  /** After a gap: whether it ended in what passes unread. */
+  /** After a gap: whether the gap ended within the unread part. */
   protected outlasts(flow: ByteFlow, { passage }: S): boolean {
     return passage.outlasts(flow)
   }

@@ -5,8 +5,8 @@ import { dbClient } from './durations.ts'
 import { signalTypeOf } from './signal-types.ts'
 
 /**
- * What the conventions for database clients 1.44 ask of every operation. `namespace` and `text` may be ''. The name is
- * the operation's: neither caches nor the conventions for them have a target of few values.
+ * Sets what the conventions for database clients 1.44 require for every operation. `namespace` and `text` may be ''.
+ * The name is the operation's: neither caches nor the conventions for them have a target with few values.
  */
 export function describeDatabaseCall(
   call: Call,
@@ -29,8 +29,8 @@ export function describeDatabaseCall(
 }
 
 /**
- * What all calls to a database have in common; `address` '' or `port` 0: it is not known. Of operations that the kernel
- * only counted there is nothing more to tell.
+ * Sets what all calls to a database have in common; `address` '' or `port` 0 if unknown. For operations that the kernel
+ * only counted, this is all.
  */
 export function describeDatabase(call: Call, system: string, address: string, port: number): void {
   const { attributes, dimensions } = call
@@ -50,7 +50,7 @@ export function describeDatabase(call: Call, system: string, address: string, po
   attributes.add('network.peer.port', port)
 }
 
-/** The server said no: `code` is its own word or number for that, `type` what names the class of error. */
+/** The server returned an error: `code` is its own word or number, `type` the class of error. */
 export function describeDatabaseError(call: Call, code: string, type: string = code): void {
   call.error = type
   call.attributes.add('db.response.status_code', code)

@@ -1,4 +1,5 @@
-// The duration histograms that protocols fill, by the conventions 1.44. One object for each metric, as series are found by it.
+// The duration histograms that protocols fill, by the conventions 1.44. One object for each metric, because series are
+// found by it.
 
 import type { DurationDesc } from '../../../foundation/model/call.ts'
 
@@ -12,7 +13,7 @@ export const bounds: readonly number[] = [
   0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ]
 
-/** Bounds that the kernel counts in: those of every histogram here. */
+/** Bounds in which the kernel counts: those of every histogram here. */
 export const kernelBounds: readonly number[] = [0.001, ...bounds]
 
 export const httpServer: ProtocolDuration = {

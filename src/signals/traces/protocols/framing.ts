@@ -1,25 +1,25 @@
 import type { ByteFlow } from '../../../foundation/lib/byte-flow.ts'
 import type { StreamConnection, StreamDecoder } from '../../../foundation/model/stream.ts'
 
-/** How much a connection is forgiven before it counts as another protocol's. */
+/** Error limits above which a connection counts as another protocol's. */
 export interface Patience {
-  /** Impossible messages in a row that give it up. */
+  /** Consecutive impossible messages after which it is given up. */
   readonly faults: number
-  /** The same as long as the peer has not confirmed the protocol. */
+  /** The same while the peer has not confirmed the protocol. */
   readonly firstFaults: number
-  /** Pieces without the start of a message that give it up, before the peer has confirmed the protocol. */
+  /** Pieces without the start of a message after which it is given up, before the peer has confirmed the protocol. */
   readonly strays: number
 }
 
 /**
- * Reads a client's connection as long as it speaks the protocol. A protocol extends it, as a rule by one of the classes
- * that also keep the requests in flight: `InOrder`, `Numbered`, `BrokerStream`, `SqlStream`.
+ * Reads a client's connection as long as it speaks the protocol. A protocol extends it, usually through one of the
+ * classes that also keep the requests in flight: `InOrder`, `Numbered`, `BrokerStream`, `SqlStream`.
  */
 export abstract class Framing implements StreamDecoder {
   readonly connection: StreamConnection
   /** The peer has answered in the protocol: nothing is reported before that. */
   confirmed = false
-  /** Nothing of the connection is read any more: it speaks something else, or it ended. */
+  /** The connection is no longer read: it speaks another protocol, or it ended. */
   over = false
   readonly #patience: Patience
   #faults = 0
@@ -31,7 +31,7 @@ export abstract class Framing implements StreamDecoder {
   }
 
   read(flow: ByteFlow): void {
-    // Such calls are reported by the client's side.
+    // Such calls are reported from the client's side.
     if (this.connection.server) this.refuse()
     if (!this.over) this.piece(flow)
     if (this.over) flow.at = flow.end
@@ -55,7 +55,7 @@ export abstract class Framing implements StreamDecoder {
     this.#faults = 0
   }
 
-  /** An impossible message begins at `flow.at`: framing is lost, and is looked for again from `next` on. */
+  /** An impossible message begins at `flow.at`: framing is lost, and the search for it starts at `next`. */
   fault(flow: ByteFlow, next: number = flow.end): false {
     flow.broken = true
     flow.at = Math.min(next, flow.end)
@@ -69,24 +69,24 @@ export abstract class Framing implements StreamDecoder {
     if (++this.#faults >= (this.confirmed ? faults : firstFaults)) this.refuse()
   }
 
-  /** Framing is lost, and no message begins in what is at hand: passes over it. */
+  /** Framing is lost, and no message begins in the available bytes: skips them. */
   passOver(flow: ByteFlow): false {
     flow.at = flow.end
     this.stray()
     return false
   }
 
-  /** No message begins where one was looked for. */
+  /** No message begins where one was expected. */
   stray(): void {
     if (!this.confirmed && ++this.#strays >= this.#patience.strays) this.refuse()
   }
 
-  /** A message was found: pieces without one are counted from zero again. */
+  /** A message was found: resets the count of pieces without one. */
   protected found(): void {
     this.#strays = 0
   }
 
-  /** The connection speaks something else, or cannot be read from here on. */
+  /** The connection speaks another protocol, or cannot be read from here on. */
   refuse(): false {
     if (this.over) return false
     this.over = true
@@ -95,40 +95,40 @@ export abstract class Framing implements StreamDecoder {
     return false
   }
 
-  /** Reads what is at hand, as `FlowReader.read` says. */
+  /** Reads the available bytes, as specified by `FlowReader.read`. */
   protected abstract piece(flow: ByteFlow): void
 
-  /** Bytes are missing, as `FlowReader.lost` says. */
+  /** Bytes are missing, as specified by `FlowReader.lost`. */
   protected abstract gap(flow: ByteFlow): void
 
   /** The connection ended: ends or abandons all requests in flight. */
   protected abstract ended(): void
 
-  /** Gives all requests in flight back without a trace. */
+  /** Releases all requests in flight without reporting them. */
   protected abstract release(): void
 }
 
-/** Announced bytes of one direction that are not read. They pass by position, so that gaps among them do no harm. */
+/** Announced bytes of one direction that are not read. They are skipped by position, so gaps within them do no harm. */
 export class Passage {
-  /** How many are still to come. */
+  /** Number of bytes still to come. */
   left = 0
-  /** The newest one that was seen. */
+  /** The last byte that was seen. */
   last = 0
   #endAt = 0
 
-  /** The next `count` bytes pass. */
+  /** Skips the next `count` bytes. */
   start(flow: ByteFlow, count: number): void {
     this.left = count
     this.#endAt = flow.offset + count
   }
 
-  /** More bytes pass behind those. */
+  /** More bytes follow those. */
   extend(count: number): void {
     this.left += count
     this.#endAt += count
   }
 
-  /** Passes over what is at hand. True when all have passed. */
+  /** Skips the available bytes. True when all have passed. */
   pass(flow: ByteFlow): boolean {
     const here = Math.min(this.left, flow.end - flow.at)
     if (here > 0) {
@@ -139,7 +139,7 @@ export class Passage {
     return this.left === 0
   }
 
-  /** After a gap: true when it ended among them or at their end, and framing is not lost. */
+  /** After a gap: true if the gap ended within or at the end of the skipped bytes, so that framing is not lost. */
   outlasts(flow: ByteFlow): boolean {
     const left = this.#endAt - flow.received
     if (this.left === 0 || left < 0 || left > this.left) return false
@@ -148,7 +148,7 @@ export class Passage {
   }
 }
 
-/** Where the next line feed is in `bytes[at, end)`; `end` where there is none. */
+/** Offset of the next line feed in `bytes[at, end)`; `end` if there is none. */
 export function lineFeedAt(bytes: Buffer, at: number, end: number): number {
   for (let feed = at; feed < end; feed++) if (bytes[feed] === 0x0a) return feed
   return end

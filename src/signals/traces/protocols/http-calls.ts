@@ -25,26 +25,26 @@ const standardMethods = [
   'TRACE',
 ]
 
-/** What names a span whose method is not known. */
+/** Span name if the method is unknown. */
 const otherMethod = 'HTTP'
 
-/** Where OTLP over HTTP is posted to. */
+/** Paths to which OTLP over HTTP is posted. */
 const telemetryPaths = new Set(['/v1/traces', '/v1/metrics', '/v1/logs', '/v1development/profiles'])
 
 /**
- * Tells an HTTP operation in the conventions 1.44, whatever version of HTTP it came in. `error.type` is the status code as
- * text (5xx for a server, 4xx and 5xx for a client) or, when the exchange broke off, what `brokenOff` calls it,
- * `no_response`, or `_OTHER`.
+ * Describes an HTTP operation by the conventions 1.44, for any version of HTTP. `error.type` is the status code as text
+ * (5xx for a server, 4xx and 5xx for a client) or, if the exchange broke off, the result of `brokenOff`, `no_response`,
+ * or `_OTHER`.
  */
 export class HttpCalls {
   readonly #route: RouteOf
   readonly #knownMethods: ReadonlySet<string>
   #head!: RequestHead
   #bytes!: Buffer
-  /** Hosts, methods and user agents recur far more often than URLs, which must not displace them. */
+  /** Hosts, methods and user agents recur far more often than URLs, so they are kept apart from them. */
   readonly #words = small(new Interner({ slots: 2_048, maxLength: 256 }))
   readonly #urls = small(new Interner({ slots: 4_096, maxLength: 512 }))
-  /** Twice the most that is captured of a message: redacting makes short values longer. */
+  /** Twice the captured maximum of a message, because redacting makes short values longer. */
   readonly #url = new UrlBytes(16_384)
   /** Span names by method, then by route. */
   readonly #names = new Map<string, BoundedMap<string, string>>()
@@ -58,9 +58,9 @@ export class HttpCalls {
   }
 
   /**
-   * Fills the operation's call, which is cleared. `head` was read from `bytes`. `failure` is what went wrong, where
-   * neither the status nor the connection tells; `unseen`: there may have been a response that was not seen. False, with
-   * nothing filled in: too few bytes.
+   * Fills the operation's call, which is cleared. `head` was parsed from `bytes`. `failure` is the error if neither the
+   * status nor the connection shows it; `unseen`: there may have been a response that was not seen. False, with nothing
+   * filled in, if there are too few bytes.
    */
   describe(head: RequestHead, bytes: Buffer, operation: Operation, failure = '', unseen = false): boolean {
     const { call } = operation
@@ -69,7 +69,7 @@ export class HttpCalls {
     this.#bytes = bytes
     const sent = this.#words.intern(bytes, head.method.start, head.method.end)
     const known = this.#knownMethods.has(sent)
-    // Of a request line that was cut off, a method known to HTTP is all the evidence there is.
+    // In a truncated request line, a known method is the only evidence of HTTP.
     if (!known && head.version === '') return false
     const method = known ? sent : '_OTHER'
     call.attributes.add('http.request.method', method)
@@ -144,7 +144,7 @@ export class HttpCalls {
     this.#describeOutcome(operation)
   }
 
-  /** What both sides tell alike. */
+  /** Sets what both sides have in common. */
   #describeOutcome(operation: Operation): void {
     const { connection, call, status } = operation
     const { attributes, dimensions } = call
@@ -187,7 +187,7 @@ export class HttpCalls {
       if (server.hasUser) url.addText('REDACTED:REDACTED@')
       url.addBytes(bytes, server.whole.start, server.whole.end)
     }
-    // `OPTIONS *` is about the server as a whole: its URL has no path (RFC 9112, section 3.2.4).
+    // `OPTIONS *` concerns the server as a whole: its URL has no path (RFC 9112, section 3.2.4).
     if (bytes[head.path.start] !== 0x2a) url.addBytes(bytes, head.path.start, head.path.end)
     if (!head.query.empty) {
       url.addText('?')
@@ -196,7 +196,7 @@ export class HttpCalls {
     return this.#urls.intern(url.bytes, 0, url.length)
   }
 
-  /** The other end of the connection as an authority, for a client that named no host. */
+  /** The other end of the connection as an authority, for a client that sent no host. */
   #addPeer({ peerAddress, peerPort }: Connection): void {
     const url = this.#url
     const bracketed = peerAddress.includes(':')
@@ -238,8 +238,8 @@ export class HttpCalls {
   }
 
   /**
-   * True for the two encodings of OTLP over HTTP, parameters behind a `;` left aside. Receivers may have a path of their
-   * own before it (OTEL_EXPORTER_OTLP_ENDPOINT); JSON is sent to such paths by others, too.
+   * True for the two encodings of OTLP over HTTP, ignoring parameters after a `;`. Receivers may use a path prefix
+   * (OTEL_EXPORTER_OTLP_ENDPOINT); JSON posted to such paths need not be telemetry.
    */
   #isTelemetry(bytes: Buffer, path: string): boolean {
     const { contentType } = this.#head
@@ -249,12 +249,12 @@ export class HttpCalls {
   }
 }
 
-/** Where the last two segments of a path begin. */
+/** Offset of the last two segments of a path. */
 function secondLastSlash(path: string): number {
   return Math.max(0, path.lastIndexOf('/', path.lastIndexOf('/') - 1))
 }
 
-/** The first of them that names a host. */
+/** The first one that has a host. */
 function givenOf(first: Authority, second: Authority, third?: Authority): Authority | undefined {
   if (!first.host.empty) return first
   if (!second.host.empty) return second

@@ -5,7 +5,7 @@ import { HttpCalls } from './http-calls.ts'
 import { Http1Requests } from './http1/requests.ts'
 import { Http1Stream } from './http1/stream.ts'
 
-/** HTTP/1.0 and 1.1 (RFC 9112), told as `HttpCalls` does it. */
+/** HTTP/1.0 and 1.1 (RFC 9112), described by `HttpCalls`. */
 export const http1: ProtocolUnit = {
   name: 'http1',
   title: 'HTTP/1',
@@ -41,7 +41,7 @@ class Http1 implements Protocol {
   #read(operation: Operation, bytes: Buffer, start: number, end: number): boolean {
     const head = this.#head
     if (!head.read(bytes, start, end)) return false
-    // A target in origin form says nothing of its scheme.
+    // A target in origin form has no scheme.
     if (operation.connection.tls && head.target.host.empty) head.scheme = 'https://'
     return this.#calls.describe(head, bytes, operation)
   }

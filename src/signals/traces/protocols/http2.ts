@@ -4,7 +4,7 @@ import { Http2Calls } from './http2/calls.ts'
 import { Http2Stream } from './http2/stream.ts'
 
 /**
- * HTTP/2 (RFC 9113), and gRPC in it, on both sides. Requests are told as those of HTTP/1 are, calls of gRPC in the RPC
+ * HTTP/2 (RFC 9113), and gRPC in it, on both sides. Requests are reported like those of HTTP/1, gRPC calls by the RPC
  * conventions 1.44. `error.type` of a stream that was reset is the error code's name, such as `CANCEL`.
  */
 export const http2: ProtocolUnit = {

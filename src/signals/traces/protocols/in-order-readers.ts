@@ -5,10 +5,10 @@ import type { InOrder } from './in-order.ts'
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
-/** Reads one direction of a connection that answers in order, and finds its messages again where framing was lost. */
+/** Reads one direction of a connection that answers in order, and finds the next message after framing was lost. */
 abstract class Reader implements FlowReader {
   protected readonly order: InOrder
-  /** Some bytes were left that may begin a message, while framing is lost. */
+  /** While framing is lost: some bytes were left in place that may begin a message. */
   #hopeful = false
   #lostNs = -1
 
@@ -23,29 +23,32 @@ abstract class Reader implements FlowReader {
     this.#hopeful = false
   }
 
-  /** Framing is lost: whether a message begins at `flow.at`, where a call does. Undefined: more bytes are needed. */
+  /**
+   * While framing is lost: whether a message begins at `flow.at`, the start of a call. Undefined if more bytes are
+   * needed.
+   */
   protected abstract opens(flow: ByteFlow): boolean | undefined
 
-  /** Reads the next part of a message. False: more bytes are needed, or there was a fault. */
+  /** Reads the next part of a message. False if more bytes are needed, or there was a fault. */
   protected abstract step(flow: ByteFlow): boolean
 
-  /** A part of a message was read, and its end was not. */
+  /** A message was read in part. */
   protected abstract get begun(): boolean
 
   /** The next byte begins a message. */
   protected abstract reset(): void
 
-  /** The bytes at hand cannot be of the protocol. */
+  /** The available bytes cannot be of the protocol. */
   protected abstract fault(flow: ByteFlow): false
 
-  /** A message would be recognised. */
+  /** Whether a message would be recognised. */
   protected get findable(): boolean {
     return true
   }
 
-  /** Finds a message again, and clears `flow.broken`. Undefined: more bytes are needed. */
+  /** Searches for the next message, and clears `flow.broken` if it finds one. Undefined if more bytes are needed. */
   protected resynchronise(flow: ByteFlow): boolean | undefined {
-    // The rest of a call of which bytes are missing may be anywhere in a message.
+    // The rest of a call with missing bytes may be anywhere in a message.
     const begins = this.#hopeful || (flow.atCall && flow.nowNs !== this.#lostNs)
     const found = begins && this.findable ? this.opens(flow) : false
     this.#hopeful = found === undefined
@@ -53,7 +56,7 @@ abstract class Reader implements FlowReader {
     return found
   }
 
-  /** Passes over the line break that has to be next. False: more bytes are needed, or there was a fault. */
+  /** Skips a line break, which must come next. False if more bytes are needed, or there was a fault. */
   protected lineBreak(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (bytes[at] !== carriageReturn) return this.fault(flow)
@@ -63,7 +66,7 @@ abstract class Reader implements FlowReader {
     return true
   }
 
-  /** Passes over the rest of a line. False: its end is not here yet. */
+  /** Skips the rest of a line. False if its end has not arrived. */
   protected restOfLine(flow: ByteFlow): boolean {
     const feed = lineFeedAt(flow.bytes, flow.at, flow.end)
     const ends = feed < flow.end
@@ -123,12 +126,12 @@ export abstract class ResponseReader extends Reader {
     this.reset()
   }
 
-  /** A response to a request that was not seen looks like the middle of a message. */
+  /** A response to an unseen request looks like the middle of a message. */
   protected override get findable(): boolean {
     return this.order.expects && !this.order.blind
   }
 
-  /** Framing is lost: whether a response may end with the bytes at hand. */
+  /** While framing is lost: whether a response may end with the available bytes. */
   protected mayEnd({ bytes, end }: ByteFlow): boolean {
     return bytes[end - 1] === lineFeed
   }

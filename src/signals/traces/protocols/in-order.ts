@@ -5,30 +5,30 @@ import { Framing, type Patience } from './framing.ts'
 import { RequestsInFlight } from './requests-in-flight.ts'
 
 const patience: Patience = { faults: 3, firstFaults: 1, strays: 16 }
-/** The first bytes of a connection that is older than the agent may be in the middle of a message. */
+/** The first bytes of a connection that already existed may be in the middle of a message. */
 const joinedPatience: Patience = { ...patience, firstFaults: patience.faults }
-/** Requests in flight on one connection; further ones are abandoned. */
+/** Maximum number of requests in flight on one connection; further ones are abandoned. */
 const most = 2_048
 
 /**
- * A connection that answers in the order of the requests. It stays right about their number, if not about each one's
- * end, when bytes of either direction were not seen: a client that asks again after the server spoke has most likely got
- * all that it had asked for.
+ * A connection that answers in the order of the requests. If bytes of either direction were not seen, the number of
+ * requests stays correct, though not each one's end: a client that sends a request after the server spoke has most
+ * likely received all its earlier answers.
  */
 export abstract class InOrder extends Framing {
-  /** The request that is being read: it is not yet whole. */
+  /** The request being read, which is incomplete. */
   asking: Operation | undefined = undefined
-  /** Responses to some of the requests went by unseen; settled when the client asks again. */
+  /** Responses to some of the requests were not seen; settled when the client sends its next request. */
   blind = false
-  /** Undefined: a request that there was no operation for. */
+  /** Undefined entries are requests without an operation. */
   readonly #requests = new RequestsInFlight(most)
-  /** Requests that found no room: they are behind all others. */
+  /** Requests that found no room: they come after all others. */
   #beyond = 0
-  /** Requests went by unseen while none was in flight: the responses that are missed next are most likely theirs. */
+  /** Requests were missed while none was in flight: the next missing responses are most likely theirs. */
   #unseen: boolean
-  /** Requests that stand before those that went by unseen; -1: none were missed. */
+  /** Requests ahead of the missed ones; -1 if none were missed. */
   #ahead = -1
-  /** The newest bytes were the server's; when, and whether a response ended with them. */
+  /** Whether the newest bytes were the server's, their time, and whether a response ended with them. */
   #serverSpoke = false
   #spokeNs = 0
   #whole = true
@@ -47,27 +47,27 @@ export abstract class InOrder extends Framing {
     return this.expects ? this.#requests.first : undefined
   }
 
-  /** A response would answer a request that was seen. */
+  /** Whether the next response would answer a request that was seen. */
   get expects(): boolean {
     return this.#requests.size > 0 && this.#ahead !== 0
   }
 
-  /** A request is whole; `operation` undefined: there was no room for one. */
+  /** A request is complete; `operation` is undefined if there was no room for one. */
   add(operation: Operation | undefined): void {
     if (this.#beyond === 0 && this.#requests.push(operation)) return
     this.#beyond++
     if (operation !== undefined) this.connection.abandon(operation)
   }
 
-  /** Takes out the request that a response has answered, which ends in `flow`; undefined where none is known. */
+  /** Removes the request answered by the response that ends in `flow`; undefined if it is unknown. */
   answer(flow: ByteFlow): Operation | undefined {
-    // A request that was not seen is a loss, now that it shows.
+    // The response shows that a request was missed: it counts as lost.
     const lost = this.#ahead === 0 ? this.connection.begin(flow) : undefined
     if (lost !== undefined) this.connection.abandon(lost)
     return this.take()
   }
 
-  /** Takes out the first request, unless those that were not seen stand before it. */
+  /** Removes the first request, unless missed ones come before it. */
   take(): Operation | undefined {
     if (this.#ahead === 0) return undefined
     if (this.#requests.size === 0) {
@@ -78,7 +78,7 @@ export abstract class InOrder extends Framing {
     return this.#requests.shift()
   }
 
-  /** Bytes of the client came. `begins`: with them a request begins, as a call does. */
+  /** Bytes of the client came. `begins`: a request begins with them, as a call does. */
   asked(begins: boolean): void {
     const answered = this.#serverSpoke
     this.#serverSpoke = false
@@ -94,7 +94,7 @@ export abstract class InOrder extends Framing {
     this.#whole = whole
   }
 
-  /** The request that is being read is none after all, or its end was not seen. */
+  /** The request being read turned out to be none, or its end was not seen. */
   discardPartial(): void {
     if (this.asking !== undefined) this.connection.release(this.asking)
     this.asking = undefined
@@ -107,14 +107,16 @@ export abstract class InOrder extends Framing {
     if (this.#ahead < 0) this.#ahead = size
   }
 
-  /** An unknown number of responses was not seen; `inside`: they went on with one that was well formed so far. */
+  /**
+   * An unknown number of responses was not seen; `inside`: the gap began within a response that was well formed so far.
+   */
   lostResponses(inside: boolean): void {
     if (this.#requests.size > 0 && (inside || !this.#unseen)) this.blind = true
     this.#unseen = false
     if (inside) this.confirmed = true
   }
 
-  /** A request has had its response, and both were well formed. */
+  /** A request got its response, and both were well formed. */
   agree(): void {
     this.confirmed = true
     this.good()
@@ -124,7 +126,7 @@ export abstract class InOrder extends Framing {
     if (this.expects && !this.blind) super.stray()
   }
 
-  /** Requests without an answer failed. */
+  /** Unanswered requests failed. */
   protected ended(): void {
     if (!this.confirmed) {
       this.release()
@@ -146,7 +148,7 @@ export abstract class InOrder extends Framing {
     this.#reset()
   }
 
-  /** All requests are answered by now, most likely. */
+  /** All requests have most likely been answered. */
   #settle(): void {
     if (!this.confirmed) this.release()
     while (this.#requests.size > 0) {

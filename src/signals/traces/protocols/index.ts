@@ -12,7 +12,7 @@ import { nats } from './nats.ts'
 import { postgres } from './postgres.ts'
 import { redis } from './redis.ts'
 
-/** Every application protocol, in the order in which the configuration and documents list them. */
+/** All application protocols, in the order of the configuration and the documentation. */
 export const protocols: readonly ProtocolUnit[] = [
   http1,
   http2,

@@ -30,15 +30,15 @@ import { MessageReader, SizedMessages } from './sized-messages.ts'
 import { Texts } from './texts.ts'
 
 /**
- * Kafka's protocol, reported in the messaging conventions 1.44, on the client's side.
+ * Kafka's protocol, reported by the messaging conventions 1.44, on the client's side.
  *
  * - A Produce request is one span `send {topic}`, with or without acknowledgement.
- * - A Fetch request is one span `poll {topic}` when records came or it failed. One that waited in vain is none, and
- *   neither is one of a broker that copies a partition, nor one that waits when its client leaves.
- * - Other requests are none. They tell the consumer group, and the names of topics that newer clients only identify.
- * - Topic and partition are named where a request is about one of them; messages are counted where all heads of their
- *   batches were captured.
- * - `error.type` is Kafka's name of the first error code, `_OTHER` for one that has no name.
+ * - A Fetch request is one span `poll {topic}` if it returned records or failed. Others have none: empty results, those
+ *   of a broker that copies a partition, and those still waiting when the client disconnects.
+ * - Other requests have no span. They provide the consumer group, and the names of topics that newer clients only
+ *   identify.
+ * - Topic and partition are set if a request concerns only one; messages are counted if all batch heads were captured.
+ * - `error.type` is Kafka's name of the first error code, `_OTHER` for one without a name.
  */
 export const kafka: ProtocolUnit = {
   name: 'kafka',
@@ -60,11 +60,11 @@ const send: MessageOperation = {
 
 const poll: MessageOperation = { ...send, name: 'poll', type: 'receive', kind: SpanKind.client }
 
-/** Marks of operations. Above them stand the request's key and version. */
+/** Marks of operations. The bits above hold the request's key and version. */
 const described = 1
-/** The contents of the answer are known. */
+/** The contents of the response are known. */
 const read = 2
-/** It brought records, or failed. */
+/** It returned records, or failed. */
 const fruitful = 4
 const keyShift = 8
 const versionShift = 16
@@ -77,16 +77,16 @@ function versionOf(operation: Operation): number {
   return (operation.mark >> versionShift) & 0xff
 }
 
-/** Where an answer was not captured: one without records is shorter as a rule. */
+/** For a response that was not captured: one without records is usually shorter. */
 const emptyBytes = 256
-/** Names of clients and groups are cut: they are remembered for each address. */
+/** Longer names of clients and groups are cut, because they are stored per address. */
 const maxNameBytes = 256
 
 function nameEnd({ textStart, textEnd }: Cursor): number {
   return Math.min(textEnd, textStart + maxNameBytes)
 }
 
-/** Partitions whose numbers are kept as text. */
+/** Partitions whose numbers are cached as text. */
 const maxPartitionTexts = 1_024
 
 /** Requests whose first field is a consumer group. */
@@ -114,7 +114,7 @@ class Kafka implements Protocol {
     return new KafkaStream(this, connection)
   }
 
-  /** Tells what the contents at hand say. */
+  /** Describes the operation from the current contents. */
   describe(operation: Operation, connection: StreamConnection, group: string, client: string): void {
     const { contents } = this
     const { call } = operation
@@ -143,10 +143,10 @@ class Kafka implements Protocol {
   }
 }
 
-/** One connection: what its two directions share. */
+/** One connection: the state shared by its two directions. */
 class KafkaStream extends Numbered {
   readonly protocol: Kafka
-  /** Of the connection's latest requests; '' as long as they had none. */
+  /** From the connection's latest requests; '' until one had them. */
   client = ''
   #group = ''
   protected readonly requests = new SizedMessages(new Requests(this))
@@ -169,14 +169,14 @@ class KafkaStream extends Numbered {
     protocol.describe(operation, connection, known, client)
   }
 
-  /** The client has named its group. */
+  /** The client named its group. */
   joined(group: string): void {
     if (group === '' || group === this.#group || !this.confirmed) return
     this.#group = group
     this.protocol.groups.learn(this.connection.clientAddress, this.client, group)
   }
 
-  /** Without its answer it is unknown if a Fetch brought records; a Produce sent some. */
+  /** Without its response it is unknown whether a Fetch returned records; a Produce did send some. */
   protected unseen(operation: Operation): void {
     if (keyOf(operation) !== api.produce) {
       this.abandon(operation)
@@ -220,7 +220,7 @@ class Requests extends MessageReader<KafkaStream> {
     const key = bytes.readInt16BE(at + 4)
     const version = bytes.readInt16BE(at + 6)
     let marks = (key << keyShift) | (version << versionShift)
-    // Until its body says otherwise a Produce may ask for no answer.
+    // Until its body is read, a Produce may have no response.
     if (key === api.produce) marks |= mark.oneWay
     else if (key !== api.fetch) marks |= mark.silent
     const operation = this.stream.begin(flow, bytes.readInt32BE(at + 8), marks)
@@ -260,7 +260,7 @@ class Requests extends MessageReader<KafkaStream> {
     const acks = readProduceRequest(cursor, version, topics, contents)
     if (!Number.isNaN(acks)) operation.mark &= ~mark.oneWay
     if (acks === 0) operation.mark |= mark.unanswered
-    // Framed to the byte, with batches of records in it: nothing else looks like that, and it has no answer.
+    // Exact framing with record batches inside is unambiguous, and there is no response to confirm it.
     if (acks === 0 && contents.whole && cursor.at === cursor.end && contents.messages > 0)
       stream.confirmed = true
     stream.describe(operation)

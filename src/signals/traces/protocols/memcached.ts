@@ -6,13 +6,14 @@ import { describeDatabase } from './database-call.ts'
 import { MemcachedStream } from './memcached/stream.ts'
 
 /**
- * Memcached: the text protocol with its meta commands (doc/protocol.txt of memcached 1.6) and the binary one, told in the
- * conventions for database clients 1.44. A retrieval is one operation, however many keys it names. A quiet one ends with
- * the response to a later one, as only that says that it had none; one with `noreply` ends when it is asked.
+ * Memcached: the text protocol with its meta commands (doc/protocol.txt of memcached 1.6) and the binary one, reported
+ * by the conventions for database clients 1.44. A retrieval is one operation, however many keys it has. A quiet one
+ * ends with the response to a later one, because only that shows that it got none; one with `noreply` ends when it is
+ * sent.
  *
- * `error.type` and `db.response.status_code` are `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`, of the binary protocol the
- * status' name (`E2BIG`, `AUTH_ERROR`) and number; `error.type` may be as in failure.ts. That an item is not there, is
- * there already or was changed is no error.
+ * `error.type` and `db.response.status_code` are `ERROR`, `CLIENT_ERROR` or `SERVER_ERROR`; in the binary protocol the
+ * status' name (`E2BIG`, `AUTH_ERROR`) and number; `error.type` may also be as in failure.ts. An item that is missing,
+ * exists already or was changed is no error.
  */
 export const memcached: ProtocolUnit = {
   name: 'memcached',
@@ -27,7 +28,7 @@ export const memcached: ProtocolUnit = {
 
 class Memcached implements Protocol {
   readonly name = memcached.name
-  /** For words of either side. */
+  /** Words of both sides. */
   readonly #words = small(new Interner({ slots: 256, maxLength: 32 }))
 
   fillCall({ connection, call }: Operation): boolean {

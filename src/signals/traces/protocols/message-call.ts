@@ -4,19 +4,19 @@ import type { StreamConnection } from '../../../foundation/model/stream.ts'
 import type { Destination } from './destinations.ts'
 import { signalTypeOf } from './signal-types.ts'
 
-/** What is done with a message, in the words of the messaging conventions 1.44. */
+/** An operation on a message, in the terms of the messaging conventions 1.44. */
 export interface MessageOperation {
   /** `messaging.system`. */
   readonly system: string
   /** `messaging.operation.name`. */
   readonly name: string
-  /** `messaging.operation.type`; '' for what is none of the types. */
+  /** `messaging.operation.type`; '' if it is none of the types. */
   readonly type: string
   readonly kind: SpanKind
   readonly duration: DurationDesc
 }
 
-/** Fills the call with all that operation, destination and connection say. */
+/** Fills the call from operation, destination and connection. */
 export function describeMessage(
   call: Call,
   connection: StreamConnection,
@@ -50,7 +50,7 @@ export function describeMessage(
   attributes.add('network.peer.port', connection.peerPort)
 }
 
-/** Names in the span where the message goes to; replaces what was said of it before. */
+/** Sets the destination in the span; replaces an earlier one. */
 export function describeDestination({ attributes }: Call, destination: Destination): void {
   attributes.set('messaging.destination.name', destination.name)
   if (destination.template !== '') attributes.set('messaging.destination.template', destination.template)

@@ -2,7 +2,7 @@ import type { ByteRange } from '../../../foundation/lib/byte-range.ts'
 import type { TraceContext } from '../../../foundation/model/stream.ts'
 import { TraceFields } from '../../../foundation/model/trace-headers.ts'
 
-/** The place in a trace that properties of a message tell: `traceparent` and `tracestate`, else `b3`. Used again. */
+/** The trace context in a message's properties: `traceparent` and `tracestate`, or else `b3`. Reused. */
 export class MessageContext {
   readonly #fields = new TraceFields()
 
@@ -11,7 +11,9 @@ export class MessageContext {
     this.#fields.clear()
   }
 
-  /** The message has a property of this name, whose value is `bytes[start, end)`. Of one that comes twice the first counts. */
+  /**
+   * The message has a property of this name, with the value `bytes[start, end)`. Of duplicates the first one counts.
+   */
   property(bytes: Buffer, name: ByteRange, start: number, end: number): void {
     const fields = this.#fields
     if (name.spells(bytes, 'tracestate')) fields.addState(bytes, start, end)
@@ -20,7 +22,7 @@ export class MessageContext {
     } else if (name.spells(bytes, 'b3') && fields.b3.empty) fields.b3.set(start, end)
   }
 
-  /** Says in `context` what the properties, ranges of `bytes`, come to. */
+  /** Writes the trace context to `context`; the properties are ranges of `bytes`. */
   settle(bytes: Buffer, context: TraceContext): void {
     this.#fields.settle(bytes, context)
   }

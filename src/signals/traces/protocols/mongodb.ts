@@ -12,15 +12,15 @@ import { mark, Numbered } from './numbered.ts'
 import { MessageReader, SizedMessages } from './sized-messages.ts'
 
 /**
- * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), reported in the database conventions 1.44, on the client's
+ * MongoDB's wire protocol (OP_MSG, OP_QUERY, OP_COMPRESSED), reported by the database conventions 1.44, on the client's
  * side.
  *
- * - A command is one span, `{command} {collection}`, else `{command} {database}`. What a driver does for itself (hello,
- *   sign-in, endSessions) and the requests of before OP_MSG without an answer are none.
- * - `db.response.status_code` and `error.type` are the server's number of the error: of a command that failed (`ok: 0`),
- *   else of the first write or the write concern that did. `_OTHER` where it said no number.
- * - A compressed command is a span named `mongodb`: neither its name nor its outcome can be read. There is none of the
- *   last one before an orderly end without its answer.
+ * - A command is one span, `{command} {collection}`, or else `{command} {database}`. Commands of the driver itself
+ *   (hello, sign-in, endSessions) and unanswered requests from before OP_MSG have none.
+ * - `db.response.status_code` and `error.type` are the server's error number: of a command that failed (`ok: 0`), or
+ *   else of the first failed write or write concern. `_OTHER` if it sent no number.
+ * - A compressed command is a span named `mongodb`: neither its name nor its outcome can be read. The last one before
+ *   an orderly end has no span if it was not answered.
  */
 export const mongodb: ProtocolUnit = {
   name: 'mongodb',
@@ -43,7 +43,7 @@ class Mongodb implements Protocol {
     return new MongodbStream(this, connection)
   }
 
-  /** Tells what the command at hand says. */
+  /** Describes the operation from the current command. */
   describe(operation: Operation, connection: StreamConnection): void {
     const { call } = operation
     const { name, collection, database, batch } = this.command
@@ -62,7 +62,7 @@ class Mongodb implements Protocol {
     if (name !== '' && target !== '') call.name = this.#nameOf(name, target)
   }
 
-  /** The end of a long command, which may tell its database. */
+  /** The end of a long command, which may contain its database. */
   describeTail(operation: Operation, bytes: Buffer, start: number, end: number): void {
     const { attributes, dimensions } = operation.call
     if ((operation.mark & described) === 0 || attributes.get('db.namespace') !== undefined) return
@@ -72,14 +72,14 @@ class Mongodb implements Protocol {
     dimensions.add('db.namespace', database)
   }
 
-  /** Of a command whose bytes were not seen only the connection is known. */
+  /** For a command whose bytes were not seen, only the connection is known. */
   complete(operation: Operation, connection: StreamConnection): void {
     if ((operation.mark & described) !== 0) return
     this.command.clear()
     this.describe(operation, connection)
   }
 
-  /** Tells what the reply at hand says, unless an earlier one failed. */
+  /** Describes the outcome from the current reply, unless an earlier one failed. */
   describeReply(operation: Operation): void {
     const { failed, code } = this.reply
     if (!failed || operation.call.error !== '') return
@@ -111,7 +111,7 @@ class Mongodb implements Protocol {
   }
 }
 
-/** Mark of an operation: its name and attributes are known as far as they will be. */
+/** Mark of an operation: its name and attributes are as complete as they will be. */
 const described = 1
 
 class MongodbStream extends Numbered {
@@ -136,7 +136,8 @@ class MongodbStream extends Numbered {
 
   protected broken(operation: Operation): void {
     const { errno } = this.connection
-    // Unread, the last command of a connection is its driver's endSessions as a rule, and it does not wait for the answer.
+    // Unread, the last command of a connection is usually its driver's endSessions, and the driver does not wait for a
+    // response.
     const compressed = (operation.mark & mark.oneWay) !== 0 && errno === 0
     if (compressed || (operation.mark & described) === 0) {
       this.drop(operation)
@@ -147,7 +148,7 @@ class MongodbStream extends Numbered {
   }
 }
 
-/** One direction: what both have in common. */
+/** One direction: the common part of both. */
 abstract class Messages extends MessageReader<MongodbStream> {
   readonly headBytes = headBytes
 
@@ -157,7 +158,7 @@ abstract class Messages extends MessageReader<MongodbStream> {
 }
 
 class Requests extends Messages {
-  /** Names of databases have 63 bytes at most, and seldom more than 40. */
+  /** Names of databases have 63 bytes at most, and rarely more than 40. */
   override readonly tailBytes = 64
 
   begins(bytes: Buffer, at: number, end: number): boolean | undefined {
@@ -167,7 +168,7 @@ class Requests extends Messages {
   opened(flow: ByteFlow, length: number): void {
     const { stream } = this
     const { bytes, at } = flow
-    // Drivers send the next command when they have the answer to the one before.
+    // Drivers send the next command after the response to the previous one.
     stream.settle(mark.unseen)
     const compressed = bytes.readInt32LE(at + 12) === opcode.compressed
     const operation = stream.begin(flow, bytes.readInt32LE(at + 4), compressed ? mark.oneWay : 0)
@@ -184,7 +185,7 @@ class Requests extends Messages {
     if (command.oneWay) operation.mark |= mark.unanswered
     if (!command.compressed) operation.mark &= ~mark.oneWay
     if (command.silent || (command.oneWay && command.name === '')) operation.mark |= mark.silent
-    // Only the protocol has such a command, and it has no answer.
+    // Only this protocol has such a command, and it gets no response.
     if (command.oneWay && command.database !== '') stream.confirmed = true
     protocol.describe(operation, stream.connection)
     stream.asked(operation)
@@ -201,7 +202,7 @@ class Requests extends Messages {
 }
 
 class Responses extends Messages {
-  /** Number of the answer that is passing, and whether others follow it. */
+  /** Number of the current response, and whether others follow it. */
   #id = 0
   #more = false
 

@@ -4,10 +4,11 @@ import { MqttStream } from './mqtt/stream.ts'
 import { Topics } from './mqtt/topics.ts'
 
 /**
- * MQTT 3.1, 3.1.1 and 5, told in the messaging conventions 1.44; `messaging.system` is `mqtt`, which they do not list.
+ * MQTT 3.1, 3.1.1 and 5, reported by the messaging conventions 1.44; `messaging.system` is `mqtt`, which they do not
+ * list.
  *
- * A message is a span; of connections and subscriptions only those are that the server refuses. `error.type` is the
- * name of a reason code (`not_authorized`, `quota_exceeded`, …), or how the connection broke off.
+ * A message is a span; connections and subscriptions are spans only if the server rejects them. `error.type` is the
+ * name of a reason code (`not_authorized`, `quota_exceeded`, …), or the reason why the connection broke off.
  */
 export const mqtt: ProtocolUnit = {
   name: 'mqtt',

@@ -8,7 +8,7 @@ import { MysqlStream, type MysqlTexts } from './mysql/stream.ts'
 import { type SqlStatement, SqlStatements, unknownStatement } from './sql/statements.ts'
 
 /**
- * The client/server protocol of MySQL 8.4 and MariaDB 11, as its clients see it, told in the SQL conventions 1.44.
+ * The client/server protocol of MySQL 8.4 and MariaDB 11, as seen by its clients, reported by the SQL conventions 1.44.
  * Operations are queries, prepared statements (their preparation as `PREPARE`, and each execution) and changes of the
  * database (`USE`). `error.type` and `db.response.status_code` are the server's error number.
  */

@@ -4,12 +4,13 @@ import { NatsStream } from './nats/stream.ts'
 import { Subjects } from './nats/subjects.ts'
 
 /**
- * NATS with JetStream, told in the messaging conventions 1.44; `messaging.system` is `nats`, which they do not list.
+ * NATS with JetStream, reported by the messaging conventions 1.44; `messaging.system` is `nats`, which they do not
+ * list.
  *
- * A message with a reply subject of `_INBOX.` is a request and lasts until its answer. A delivery is processed at once,
- * except JetStream's where the client is known to acknowledge. `error.type` is the name of what -ERR says,
- * `no_responders` or another status of the server, `nak` or `term` of an acknowledgement, `no_response` or `timeout`
- * where no answer came, or how the connection broke off.
+ * A message with a reply subject starting with `_INBOX.` is a request and lasts until its response. A delivery ends
+ * immediately, except for JetStream's if the client is known to acknowledge. `error.type` is the name of the -ERR
+ * message, `no_responders` or another status of the server, `nak` or `term` of an acknowledgement, `no_response` or
+ * `timeout` if no response came, or the reason why the connection broke off.
  */
 export const nats: ProtocolUnit = {
   name: 'nats',

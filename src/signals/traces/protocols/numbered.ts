@@ -3,36 +3,36 @@ import type { Operation, StreamConnection } from '../../../foundation/model/stre
 import { Framing, type Patience } from './framing.ts'
 import { NumberedRequests } from './requests-in-flight.ts'
 
-/** Marks of operations; the lower bits are the protocol's. */
+/** Marks of operations; the lower bits belong to the protocol. */
 export const mark = {
-  /** The connection knows of it: `asked` was called. */
+  /** `asked` was called, so the connection knows the operation. */
   asked: 1 << 30,
-  /** It may have been answered without svc seeing it. */
+  /** It may have been answered unseen. */
   unseen: 1 << 29,
-  /** There may be no answer to it. */
+  /** It may get no response. */
   oneWay: 1 << 28,
-  /** It makes no span. */
+  /** It has no span. */
   silent: 1 << 27,
-  /** There is no answer to it: it ends with its last byte. */
+  /** It gets no response: it ends with its last byte. */
   unanswered: 1 << 26,
 } as const
 
 /** Requests in flight on one connection. */
 const most = 1_024
 const patience: Patience = { faults: 3, firstFaults: 3, strays: 16 }
-/** A connection that is older than the agent may be in the middle of a long message. */
+/** A connection that already existed may be in the middle of a long message. */
 const joinedPatience: Patience = { ...patience, strays: 256 }
 
-/** A connection whose answers say by a number what they answer. */
+/** A connection whose responses have the number of their request. */
 export abstract class Numbered extends Framing {
-  /** The request whose bytes are passing, as long as it has no answer. */
+  /** The request being sent, as long as it has no response. */
   sending: Operation | undefined = undefined
-  /** The request whose answer's bytes are passing; it is no longer in flight. */
+  /** The request whose response is being received; it is no longer in flight. */
   answering: Operation | undefined = undefined
   protected abstract readonly requests: FlowReader
   protected abstract readonly answers: FlowReader
   readonly #inFlight = new NumberedRequests(most)
-  /** That of the server. */
+  /** The server's direction. */
   #spoken: ByteFlow | undefined = undefined
 
   constructor(connection: StreamConnection) {
@@ -48,7 +48,7 @@ export abstract class Numbered extends Framing {
     return this.#spoken?.nowNs ?? 0
   }
 
-  /** A request begins. Undefined: there is no room, which is counted. */
+  /** A request begins. Undefined if there is no room, which is counted. */
   begin(flow: ByteFlow, id: number, marks: number): Operation | undefined {
     const operation = this.over ? undefined : this.connection.begin(flow)
     if (operation === undefined) return undefined
@@ -66,7 +66,7 @@ export abstract class Numbered extends Framing {
     return operation
   }
 
-  /** The request is known. The connection does not learn of it before the peer confirms the protocol. */
+  /** The request is described. It is passed to the connection only after the peer has confirmed the protocol. */
   asked(operation: Operation): void {
     if ((operation.mark & (mark.asked | mark.silent)) !== 0 || !this.confirmed) return
     operation.mark |= mark.asked
@@ -87,7 +87,7 @@ export abstract class Numbered extends Framing {
     return this.#inFlight.has(id)
   }
 
-  /** An answer begins: takes the request out. Nothing is `answering` where its request was not seen. */
+  /** A response begins: removes its request. `answering` is undefined if that was not seen. */
   answered(flow: ByteFlow, id: number): void {
     this.answering = undefined
     const operation = this.#inFlight.get(id)
@@ -105,13 +105,13 @@ export abstract class Numbered extends Framing {
     this.settle(mark.unseen | mark.oneWay, newer)
   }
 
-  /** More answers to a request are to come, under another number. */
+  /** More responses to a request are to come, under another number. */
   again(operation: Operation, id: number): void {
     if (this.#inFlight.isFull) this.#abandonOldest()
     this.#inFlight.add(id, operation)
   }
 
-  /** The answer is complete. The operation must not be used any more. */
+  /** The response is complete. The operation must not be used afterwards. */
   end(operation: Operation): void {
     this.asked(operation)
     if ((operation.mark & mark.asked) !== 0 && (operation.mark & mark.silent) === 0)
@@ -119,12 +119,12 @@ export abstract class Numbered extends Framing {
     else this.connection.release(operation)
   }
 
-  /** Answers may have passed unseen. */
+  /** Responses may have been missed. */
   doubt(): void {
     for (let each = this.#inFlight.oldest; each !== undefined; each = each.newer) each.mark |= mark.unseen
   }
 
-  /** Lets go of those with one of the marks. `end`: only of those before it. */
+  /** Settles requests with one of the marks. `end`: only those before it. */
   settle(marks: number, end?: Operation): void {
     for (let each = this.#inFlight.oldest; each !== end && each !== undefined; ) {
       const { newer } = each
@@ -153,16 +153,16 @@ export abstract class Numbered extends Framing {
     else this.connection.release(operation)
   }
 
-  /** It was no request of this protocol, or of a kind that makes no span. */
+  /** It was not a request of this protocol, or is of a kind that has no span. */
   drop(operation: Operation): void {
     if ((operation.mark & mark.asked) !== 0) this.connection.abandon(operation)
     else this.connection.release(operation)
   }
 
-  /** Its answer, if there was one, has passed. Ends, abandons or drops the operation. */
+  /** Its response, if there was one, has passed. Ends, abandons or drops the operation. */
   protected abstract unseen(operation: Operation): void
 
-  /** The connection ended before its answer. Ends, abandons or drops the operation. */
+  /** The connection ended before its response. Ends, abandons or drops the operation. */
   protected abstract broken(operation: Operation): void
 
   protected piece(flow: ByteFlow): void {

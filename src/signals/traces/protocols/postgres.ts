@@ -7,9 +7,9 @@ import { PostgresStream } from './postgres/stream.ts'
 import { SqlStatements } from './sql/statements.ts'
 
 /**
- * The PostgreSQL protocol 3 (PostgreSQL 15, chapter 55), as its clients see it, told in the SQL conventions 1.44. An
- * operation is a simple Query, a function call or an Execute; a Parse of its own is one only when it fails.
- * `error.type` and `db.response.status_code` are the SQLSTATE. What a pipeline skips behind an error is no operation.
+ * The PostgreSQL protocol 3 (PostgreSQL 15, chapter 55), as seen by its clients, reported by the SQL conventions 1.44.
+ * An operation is a simple Query, a function call or an Execute; a separate Parse is one only if it fails. `error.type`
+ * and `db.response.status_code` are the SQLSTATE. The rest of a pipeline skipped after an error is not an operation.
  */
 export const postgres: ProtocolUnit = {
   name: 'postgres',

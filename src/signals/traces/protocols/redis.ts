@@ -5,12 +5,12 @@ import { CommandDescription } from './redis/description.ts'
 import { RedisStream } from './redis/stream.ts'
 
 /**
- * Redis and what speaks like it (RESP2 and RESP3, redis.io/docs/reference/protocol-spec), told in the conventions for
- * Redis clients 1.44. Every command is an operation of its own, also in a pipeline and between MULTI and EXEC, where its
- * reply is QUEUED. A subscription ends when it is confirmed; published messages are nobody's replies.
+ * Redis and compatible servers (RESP2 and RESP3, redis.io/docs/reference/protocol-spec), reported by the conventions
+ * for Redis clients 1.44. Every command is a separate operation, also in a pipeline and between MULTI and EXEC, where
+ * its reply is QUEUED. A subscription ends when it is confirmed; published messages are not replies.
  *
- * `db.query.text` has a mark for each argument. `error.type` and `db.response.status_code` are the word that an error
- * reply begins with (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in failure.ts.
+ * `db.query.text` has a `?` for each argument. `error.type` and `db.response.status_code` are the first word of
+ * an error reply (`ERR`, `WRONGTYPE`, `MOVED`), or `error.type` is as in failure.ts.
  */
 export const redis: ProtocolUnit = {
   name: 'redis',

@@ -1,8 +1,8 @@
 import type { Operation } from '../../../foundation/model/stream.ts'
 
-/** Slots below which a table gives none back, so that a short pipeline allocates nothing again and again. */
+/** A table does not shrink below this many slots, so that a short pipeline does not allocate repeatedly. */
 const kept = 64
-/** Slots that the first request gets. */
+/** Slots for the first request. */
 const least = 4
 
 /** Bytes of the tables of a connection. */
@@ -11,8 +11,8 @@ export class Tally {
 }
 
 /**
- * The requests of a connection that have no answer yet, where the answers come in their order. A ring that grows up to
- * its bound, and becomes smaller with what is in it.
+ * The unanswered requests of a connection whose responses come in order. A ring that grows up to its limit, and shrinks
+ * with its contents.
  */
 export class RequestsInFlight<T = Operation> {
   size = 0
@@ -21,7 +21,7 @@ export class RequestsInFlight<T = Operation> {
   readonly #most: number
   #head = 0
 
-  /** `most`: further requests find no room. Tables that share a `tally` are counted together. */
+  /** `most`: maximum number of requests. Tables that share a `tally` are counted together. */
   constructor(most: number, tally: Tally = new Tally()) {
     this.#most = most
     this.tally = tally
@@ -32,12 +32,12 @@ export class RequestsInFlight<T = Operation> {
     return this.tally.bytes
   }
 
-  /** The oldest one; undefined also for a request that there was no operation for. */
+  /** The oldest request; also undefined if it has no operation. */
   get first(): T | undefined {
     return this.size === 0 ? undefined : this.slots[this.#head]
   }
 
-  /** False: there is no room. */
+  /** False if there is no room. */
   push(request: T | undefined): boolean {
     if (this.size === this.#most) return false
     if (this.size === this.slots.length) this.resize(Math.max(least, 2 * this.size))
@@ -45,7 +45,7 @@ export class RequestsInFlight<T = Operation> {
     return true
   }
 
-  /** Takes out the oldest one. */
+  /** Removes the oldest one. */
   shift(): T | undefined {
     if (this.size === 0) return undefined
     const head = this.#head
@@ -58,7 +58,7 @@ export class RequestsInFlight<T = Operation> {
     return request
   }
 
-  /** Takes out all of them, the oldest first. */
+  /** Removes all of them, the oldest first. */
   drain(take: (request: T) => void): void {
     while (this.size > 0) {
       const request = this.shift()
@@ -66,7 +66,7 @@ export class RequestsInFlight<T = Operation> {
     }
   }
 
-  /** Gives back the memory of the slots. There is nothing in flight any more. */
+  /** Frees the slots. There is nothing in flight any more. */
   clear(): void {
     this.size = 0
     this.resize(0)
@@ -90,29 +90,29 @@ export class RequestsInFlight<T = Operation> {
   }
 }
 
-/** A request that a table finds by its number: what it has for the table. */
+/** A request that a table finds by its number, with the links of the table. */
 export interface Numbered<T> {
   id: number
-  /** The requests before and behind it. */
+  /** The requests before and after it. */
   older: T | undefined
   newer: T | undefined
-  /** The next one at its place of the table, in a circle; undefined: it is in no table. */
+  /** The next one in its slot of the table, as a circle; undefined if it is in no table. */
   chain: T | undefined
 }
 
-/** Of this process: who chooses numbers must not choose their place. */
+/** Random per process, so that a peer that chooses the numbers cannot choose the slot. */
 const seed = Math.floor(Math.random() * 2 ** 32)
 
 /**
- * The requests of a connection whose answers name them by a number, from the oldest to the newest. Each is found, added
- * and taken out in constant time. A number may be there repeatedly. While a request is in it, it is in no other table.
+ * The requests of a connection whose responses have the number of their request, from the oldest to the newest. Each is
+ * found, added and removed in constant time. Numbers may repeat. While a request is in this table, it is in no other.
  */
 export class NumberedRequests<T extends Numbered<T> = Operation> {
   size = 0
   protected readonly most: number
   oldest: T | undefined = undefined
   newest: T | undefined = undefined
-  /** Of those at each place the newest one, whose `chain` is the oldest. */
+  /** The newest request of each slot, whose `chain` is the oldest. */
   #places: (T | undefined)[] = []
   readonly #tally: Tally
 
@@ -130,7 +130,7 @@ export class NumberedRequests<T extends Numbered<T> = Operation> {
     return this.size === this.most
   }
 
-  /** False: there is no room. */
+  /** False if there is no room. */
   add(number: number, request: T): boolean {
     if (this.isFull) return false
     if (this.size === this.#places.length) this.#resize(Math.max(least, 2 * this.size))
@@ -148,13 +148,13 @@ export class NumberedRequests<T extends Numbered<T> = Operation> {
     return this.get(number) !== undefined
   }
 
-  /** The oldest one of that number. */
+  /** The oldest one with that number. */
   get(number: number): T | undefined {
     const last = this.size === 0 ? undefined : this.#places[this.#placeOf(number)]
     return last === undefined ? undefined : behind(last, last, number)
   }
 
-  /** The next one of its number. */
+  /** The next one with its number. */
   next(request: T): T | undefined {
     const last = this.#places[this.#placeOf(request.id)]!
     return request === last ? undefined : behind(request, last, request.id)
@@ -166,14 +166,14 @@ export class NumberedRequests<T extends Numbered<T> = Operation> {
     return request
   }
 
-  /** Takes out the oldest one. */
+  /** Removes the oldest one. */
   shift(): T | undefined {
     const { oldest } = this
     if (oldest !== undefined) this.remove(oldest)
     return oldest
   }
 
-  /** Takes out one that is in the table. */
+  /** Removes one that is in the table. */
   remove(request: T): void {
     const { older, newer } = request
     if (older === undefined) this.oldest = newer
@@ -188,12 +188,12 @@ export class NumberedRequests<T extends Numbered<T> = Operation> {
     if (length > kept && this.size < length / 4) this.#resize(length / 2)
   }
 
-  /** Takes out all of them, the oldest first. */
+  /** Removes all of them, the oldest first. */
   drain(take: (request: T) => void): void {
     for (let request = this.shift(); request !== undefined; request = this.shift()) take(request)
   }
 
-  /** Gives back the memory of the places. There is nothing in flight any more. */
+  /** Frees the slots. There is nothing in flight any more. */
   clear(): void {
     this.#resize(0)
   }
@@ -230,27 +230,27 @@ export class NumberedRequests<T extends Numbered<T> = Operation> {
   }
 }
 
-/** The first one of that number behind `request` in its circle, and not behind `last`. */
+/** The first one with that number after `request` in its circle, and not after `last`. */
 function behind<T extends Numbered<T>>(request: T, last: T, number: number): T | undefined {
   let each = request.chain!
   while (each.id !== number && each !== last) each = each.chain!
   return each.id === number ? each : undefined
 }
 
-/** Requests whose numbers rise. They are answered one by one, or all up to a number. */
+/** Requests with ascending numbers. They are answered one by one, or all up to a number. */
 export class RisingRequests<T extends Numbered<T> = Operation> extends NumberedRequests<T> {
-  /** Takes out one that has to make room for that of `number`. To be called until there is none. */
+  /** Removes one that has to make room for `number`. Call it until it returns undefined. */
   crowdedOut(number: number): T | undefined {
     return this.takeUpTo(number - this.most)
   }
 
-  /** False where there is no room, or where the number is no later one than all before. */
+  /** False if there is no room, or the number is not above all earlier ones. */
   override add(number: number, request: T): boolean {
     if (this.newest !== undefined && number <= this.newest.id) return false
     return super.add(number, request)
   }
 
-  /** Takes out the oldest of those whose number is not above `number`. */
+  /** Removes the oldest request whose number is not above `number`. */
   takeUpTo(number: number): T | undefined {
     return this.oldest !== undefined && this.oldest.id <= number ? this.shift() : undefined
   }

@@ -1,6 +1,6 @@
 import type { SignalTypeName } from '../../../foundation/model/signal-types.ts'
 
-/** Of what speaks no SQL. */
+/** Systems without SQL. */
 const bySystem: ReadonlyMap<string, SignalTypeName> = new Map([
   ['redis', 'redis'],
   ['memcached', 'memcached'],
@@ -11,7 +11,7 @@ const bySystem: ReadonlyMap<string, SignalTypeName> = new Map([
   ['nats', 'nats'],
 ])
 
-/** `signal_type` of calls to a database or broker, by what the conventions call the system. */
+/** `signal_type` of calls to a database or broker, by the system's name in the conventions. */
 export function signalTypeOf(system: string): SignalTypeName {
   return bySystem.get(system) ?? 'sql'
 }

@@ -1,33 +1,33 @@
 import type { ByteFlow, FlowReader } from '../../../foundation/lib/byte-flow.ts'
 import type { Numbered } from './numbered.ts'
 
-/** What a protocol makes of the messages of one direction, each of which begins with its length. Never throws. */
+/** Handles the messages of one direction, each of which begins with its length. Never throws. */
 export abstract class MessageReader<S extends Numbered = Numbered> {
   readonly stream: S
-  /** From so many bytes a message's length is known. */
+  /** Bytes from which a message's length can be read. */
   abstract readonly headBytes: number
-  /** Of a longer message so many bytes are shown at once, and not the rest. At most what a flow keeps. */
+  /** Maximum bytes of a longer message passed to `body`. At most what a flow keeps. */
   readonly bodyBytes: number = 4_096
-  /** Of a longer message the last ones are shown, too: 1 at least, so that its end is noticed when it comes. */
+  /** Number of last bytes of a longer message passed to `tail`: at least 1, so that its end is noticed. */
   readonly tailBytes: number = 1
 
   constructor(stream: S) {
     this.stream = stream
   }
 
-  /** Length of the message whose head is at `at`; 0: there is none. */
+  /** Length of the message whose head is at `at`; 0 if there is none. */
   abstract length(bytes: Buffer, at: number): number
 
-  /** Whether a message begins there, beyond doubt, while framing is lost. Undefined: too few bytes to tell. */
+  /** While framing is lost: whether a message certainly begins there. Undefined if there are too few bytes. */
   abstract begins(bytes: Buffer, at: number, end: number): boolean | undefined
 
   /** A message begins at `flow.at`. */
   abstract opened(flow: ByteFlow, length: number): void
 
-  /** Its first bytes. Left out where they were not captured. */
+  /** Its first bytes. Not called if they were not captured. */
   abstract body(bytes: Buffer, start: number, end: number): void
 
-  /** The last bytes of a message that is longer, or some of them. */
+  /** The last bytes of a longer message, or some of them. */
   tail(_bytes: Buffer, _start: number, _end: number): void {}
 
   /** Its last byte has passed. */
@@ -38,14 +38,14 @@ const atHead = 0
 const inBody = 1
 const inTail = 2
 
-/** Frames one direction of a connection. A gap inside of a message does no harm to those behind it. */
+/** Frames one direction of a connection. A gap within a message does not affect later ones. */
 export class SizedMessages implements FlowReader {
   readonly #reader: MessageReader
   #state = atHead
   #length = 0
-  /** Where in the flow the message ends. */
+  /** Offset in the flow at which the message ends. */
   #endAt = 0
-  /** While framing is lost: bytes that were left of an earlier call, at whose start a message may begin. */
+  /** While framing is lost: bytes left from an earlier call, at whose start a message may begin. */
   #begun = 0
 
   constructor(reader: MessageReader) {
@@ -74,7 +74,7 @@ export class SizedMessages implements FlowReader {
     if (left < 0) this.#missed(flow)
   }
 
-  /** False: more bytes are needed. */
+  /** False if more bytes are needed. */
   #step(flow: ByteFlow): boolean {
     if (this.#state === atHead) return this.#open(flow)
     return this.#state === inBody ? this.#readBody(flow) : this.#readTail(flow)
@@ -96,7 +96,10 @@ export class SizedMessages implements FlowReader {
     return true
   }
 
-  /** Looks where messages begin as a rule: at the start of a call. Some clients read a message's head by a call of its own. */
+  /**
+   * Searches at the start of a call, where messages usually begin. Some clients read a message's head in a separate
+   * call.
+   */
   #findStart(flow: ByteFlow): boolean {
     const reader = this.#reader
     const begun = this.#begun
@@ -115,7 +118,7 @@ export class SizedMessages implements FlowReader {
     return reader.stream.passOver(flow)
   }
 
-  /** Messages may have passed unseen. */
+  /** Messages may have been missed. */
   #missed(flow: ByteFlow): void {
     if (!flow.request) this.#reader.stream.doubt()
   }
@@ -149,7 +152,7 @@ export class SizedMessages implements FlowReader {
     return true
   }
 
-  /** Bytes of the message behind that place of the flow. */
+  /** Bytes of the message after that offset of the flow. */
   #leftOf(offset: number): number {
     return this.#endAt - offset
   }

@@ -3,19 +3,19 @@ import { Interner } from '../../../foundation/lib/interner.ts'
 import { small } from '../../../foundation/lib/small-tables.ts'
 import { utf8Text } from '../../../foundation/lib/utf8-text.ts'
 
-/** Names in UTF-8: the same string object for the same bytes, as `Interner` does it for Latin-1. */
+/** Names in UTF-8: the same string object for the same bytes, as `Interner` does for Latin-1. */
 export class Texts {
   readonly #words: Interner
   readonly #decoded = small(new BoundedMap<string, string>(1_024))
   readonly #maxLength: number
 
-  /** Longer texts are decoded afresh each time. */
+  /** Longer texts are decoded each time. */
   constructor(options: { readonly slots: number; readonly maxLength: number }) {
     this.#words = small(new Interner(options))
     this.#maxLength = options.maxLength
   }
 
-  /** That of `bytes[start, end)`. */
+  /** The text of `bytes[start, end)`. */
   of(bytes: Buffer, start: number, end: number): string {
     if (end - start > this.#maxLength) return utf8Text(bytes, start, end)
     const word = this.#words.intern(bytes, start, end)

@@ -1,12 +1,13 @@
 import type { SpanLink } from '../../../foundation/model/profile.ts'
 import type { Request } from './contexts.ts'
 
-/** Requests that are remembered after their end, and cells for those under way. */
+/** Requests kept after their end, and cells for those in progress. */
 const most = 8_192
 
 /**
- * What the profiler asks: which span the request of a sample has. Of requests that are over, only those that were
- * sampled are kept, so how many there are does not matter. Allocates nothing per request. Off at first.
+ * Links the profiler's samples to spans: the span of the request that a sample belongs to. Of finished requests only
+ * the sampled ones are kept, so the total number of requests does not matter. Allocates nothing per request. Off at
+ * first.
  */
 export class ActiveRequests {
   #kept: Kept | undefined
@@ -15,12 +16,12 @@ export class ActiveRequests {
     return this.#kept !== undefined
   }
 
-  /** Requests that are remembered after their end. */
+  /** Finished requests that are kept. */
   get size(): number {
     return this.#kept?.cells.size ?? 0
   }
 
-  /** Remembers from now on, and nothing of before. */
+  /** Starts keeping requests; earlier ones stay unknown. */
   start(): void {
     this.#kept = new Kept()
   }
@@ -29,22 +30,24 @@ export class ActiveRequests {
     this.#kept = undefined
   }
 
-  /** A request begins whose thread waits in its calls, so that what it does meanwhile is certain. */
+  /**
+   * A request begins on a thread that blocks in its calls, so everything the thread does until the end belongs to it.
+   */
   begin(request: Request): void {
     if (this.#kept !== undefined) this.#kept.begun[placeOf(request.number)] = request
   }
 
-  /** The span of a request that was sampled is passed on with these ids, of which a copy is kept. */
+  /** Stores copies of the ids under which the span of a sampled request is emitted. */
   end(number: number, traceId: Uint8Array, spanId: Uint8Array): void {
     this.#kept?.end(number, traceId, spanId)
   }
 
-  /** The span of a request that is over; the same object each time. Undefined: there is none, or it is not known. */
+  /** The span of a finished request; the same object on each call. Undefined if it has none or is unknown. */
   linkOf(number: number): SpanLink | undefined {
     return this.#kept?.linkOf(number)
   }
 
-  /** The request of this number that was begun, and is not over. */
+  /** The request with this number, if it is still in progress. */
   inFlight(number: number): Request | undefined {
     const request = this.#kept?.begun[placeOf(number)]
     return request !== undefined && request.number === number && !request.ended ? request : undefined
@@ -52,11 +55,11 @@ export class ActiveRequests {
 }
 
 class Kept {
-  /** Of requests that are over, by number. */
+  /** Cells of finished requests, by number. */
   readonly cells = new Map<number, number>()
-  /** Under way, each where its number says; a later one takes its place. */
+  /** Requests in progress, at the cell of their number; a later one overwrites an earlier one. */
   readonly begun = new Array<Request | undefined>(most).fill(undefined)
-  /** Of each cell: its number, and 16 and 8 bytes of ids. The oldest one is used again. */
+  /** Per cell: the number, then 16 and 8 bytes of ids. The oldest cell is reused. */
   readonly #numbers = new Float64Array(most)
   readonly #ids = new Uint8Array(24 * most)
   readonly #links: (SpanLink | undefined)[] = []
@@ -93,7 +96,7 @@ export function linkTo(traceId: Uint8Array, spanId: Uint8Array): SpanLink {
   return { traceId: traceId.slice(), spanId: spanId.slice() }
 }
 
-/** Numbers have the time in their lower 31 bits, in steps of about a microsecond. */
+/** The lower 31 bits of a number are time, in steps of about a microsecond. */
 function placeOf(number: number): number {
   const low = number % 2 ** 31
   return (Math.imul(low ^ Math.floor(number / 2 ** 31), 0x9e3779b1) >>> 19) & (most - 1)

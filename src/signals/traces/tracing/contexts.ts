@@ -2,114 +2,113 @@ import type { MemoryGovernor } from '../../../foundation/lib/memory-governor.ts'
 import type { TraceContext } from '../../../foundation/model/stream.ts'
 import { AgeList, Pair, PairTable, portsOf } from './pair-table.ts'
 
-/** Bytes of a request that is remembered, with its ids (measured), and those that all may have by default. */
+/** Bytes of one remembered request with its ids (measured), and the default limit for all of them. */
 const requestBytes = 1_000
 const usualBytes = 8 * 2 ** 20
-/** Part of the memory of tables that they may have. */
+/** Maximum part of the table memory. */
 const share = 1 / 8
-/** Requests that are kept for later use beside those that were needed at once of late. */
+/** Spare requests in the pool, beyond the number recently in use. */
 const spare = 256
-/** Requests that are forgotten at a time where memory is short. */
+/** Maximum number of requests forgotten per call when memory is short. */
 const mostShed = 2_000
 /** Chains of the table; a power of two. */
 const chains = 16_384
-/** How long a request that ended is remembered for its other side. */
+/** How long a finished request is kept for its other side. */
 const holdMs = 2_000
-/** In-flight requests of a process that are looked through for one of a thread. */
+/** Maximum number of a process's in-flight requests searched for one of a thread. */
 const maxLooked = 256
-/** How long a request may be under way whose end nobody told: its record found the ring full, or its framing was lost. */
+/** When a request without a reported end is forgotten: its record met a full ring, or its framing was lost. */
 const openMs = 300_000
 const maxThreads = 4_096
-/** Processes that are remembered though they serve nothing, as most soon serve again. */
+/** Idle processes that are kept, as most soon serve again. */
 const maxProcesses = 4_096
 
 /** OTLP SpanFlags: it is known whether the parent is in another process, and it is. */
 export const flagsWithRemoteParent = 0x300
-/** The same, and it is not. */
+/** The same flag, with the parent in the same process. */
 const flagsWithLocalParent = 0x100
 
-/** One side of a request, from its beginning until nobody needs its place in the trace any more. Used again. */
+/** One side of a request, from its beginning until its position in the trace is no longer needed. Reused. */
 export class Request extends Pair<Request> {
-  /** Grows with each use, so that a reference to an earlier one is recognised. */
+  /** Incremented on each reuse, so that a stale reference is recognised. */
   turn = 0
   server = false
   pid = 0
   tid = 0
   blocking = false
-  /** A server's: names it for the profiler; 0: its thread may have been at work on another one. */
+  /** Server side: the request's number for the profiler; 0 if its thread may have worked on another request. */
   number = 0
-  /** A server's: its process never served another one meanwhile. */
+  /** Server side: its process served no other request at the same time. */
   alone = false
   /** Both ends may be on this host. */
   local = false
   ended = false
   startUs = 0
   endUs = 0
-  /** Of the other side, seen from the client's. */
+  /** Client side: the times of its server side. */
   childStartUs = Number.POSITIVE_INFINITY
   childEndUs = 0
-  /** The ids hold: they have been told to somebody, or came with the request. */
+  /** The ids are final: they were handed out, or came with the request. */
   resolved = false
-  /** A server's whose ids were decided before its client was seen, which may still show up on this host. */
+  /** Server side whose ids were decided before its client was seen; the client may still appear on this host. */
   orphan = false
   readonly traceId: Uint8Array = new Uint8Array(16)
   readonly spanId: Uint8Array = new Uint8Array(8)
-  /** All zero: none that is known. */
+  /** All zero if there is no known parent. */
   readonly parentSpanId: Uint8Array = new Uint8Array(8)
   flags = 0
   state = ''
-  /** Who will tell of its end, where that is not looked up by name. */
+  /** The operation that will report its end; undefined if the request is looked up by its key. */
   owner: object | undefined
-  /** A client's: the request that its process serves by it. */
+  /** Client side: the request that its process serves with it. */
   parent: Request | undefined
   parentTurn = 0
   atMs = 0
-  /** Neighbours among those that its process serves. */
+  /** Neighbours in the list of requests that its process serves. */
   before: Request | undefined
   after: Request | undefined
 }
 
-/** What a process serves now. */
+/** The requests that a process serves now. */
 class Serving {
   count = 0
   first: Request | undefined
 }
 
-/** What names one side of a request. */
+/** Identifies one side of a request. */
 export interface RequestKey {
   readonly server: boolean
-  /** TCP sequence number of the first byte, 0 where it is not known. */
+  /** TCP sequence number of the first byte; 0 if unknown. */
   readonly sequence: number
   readonly clientPort: number
   readonly serverPort: number
 }
 
-/** What is known when a request begins. */
+/** Everything known when a request begins. */
 export interface RequestStart extends RequestKey {
   readonly pid: number
   readonly tid: number
   readonly blocking: boolean
   readonly local: boolean
-  /** It is not certain that all that its process serves is known. */
+  /** The list of requests that its process serves may be incomplete. */
   readonly doubt?: boolean
-  /** As `requestNumber` makes it; 0 or none: not known. */
+  /** From `requestNumber`; 0 or undefined if unknown. */
   readonly number?: number
   readonly startUs: number
 }
 
 /**
- * The places of requests in their traces. Two kinds of evidence join them, and what they do not tell stays unknown:
+ * Places requests in their traces. Two kinds of evidence join requests; without either, the relation stays unknown:
  *
  * - Both sides of a request on one host see the same TCP sequence number at its first byte.
- * - A request that a thread sends while its process serves exactly one other, which the same thread received, is made
- *   for that one. While the process serves several, only a thread that waits in its calls tells: it does nothing else
- *   in between. A thread that was started for a request counts as the thread that received it.
+ * - A request sent by a thread is a child of the one request that its process serves, if the same thread received that
+ *   one. While the process serves several, this holds only for a thread that blocks in its calls, because it does
+ *   nothing else in between. A thread started for a request counts as the thread that received it.
  *
- * Ids are decided when somebody needs them first, and then hold. A client that shows up after that takes over the trace of
- * its server.
+ * Ids are decided on first use and are final. A client seen after that takes over the trace of its server.
  */
 export class Contexts {
-  /** Requests that found their other side, or what they were made for. */
+  /** Requests joined with their other side or their parent. */
   joined = 0
   readonly #table = new PairTable<Request>(chains)
   readonly #serving = new Map<number, Serving>()
@@ -117,7 +116,7 @@ export class Contexts {
   readonly #threads = new Map<number, { request: Request; turn: number }>()
   readonly #free: Request[] = []
   readonly #fill: (id: Uint8Array) => void
-  /** Under way, and ended: each from the oldest to the newest. */
+  /** In progress, and finished: each from the oldest to the newest. */
   readonly #open = new AgeList<Request>()
   readonly #done = new AgeList<Request>()
 
@@ -138,12 +137,12 @@ export class Contexts {
     })
   }
 
-  /** What all of them take, with those that are kept for later use. */
+  /** Bytes of all requests, including the pool. */
   get bytes(): number {
     return (this.size + this.#free.length) * requestBytes
   }
 
-  /** Forgets about so much: the unused, what ended, then what began longest ago. Only joins are lost by it. */
+  /** Frees about this many bytes: the pool, then finished requests, then the oldest in progress. Costs only joins. */
   shed(bytes: number): number {
     const wanted = Math.min(mostShed, Math.ceil(bytes / requestBytes))
     const before = this.bytes
@@ -157,7 +156,9 @@ export class Contexts {
     return this.#open.length + this.#done.length
   }
 
-  /** A request begins. `context` is what it says itself of its place. What a client's is made for: see `join`. */
+  /**
+   * A request begins. `context` is the trace context that it carries. For the parent of a client's request see `join`.
+   */
   begin(start: RequestStart, context: TraceContext | undefined, nowMs: number): Request {
     const known = this.find(start)
     if (known !== undefined) this.forget(known)
@@ -186,9 +187,9 @@ export class Contexts {
   }
 
   /**
-   * Finds what a client's request that just began is made for. It may begin late, where the thread that sent it was held
-   * up before its hook ran. Its server may have been given a trace by then (`serverTrace`, where that one is over, too),
-   * which is taken over as far as no other one was decided.
+   * Finds the parent of a client's request that just began. The call may come late if the sending thread was delayed
+   * before its hook ran. Its server may have a trace by then (`serverTrace` if the server side has already finished);
+   * that trace is taken over unless another one was already decided.
    */
   join(request: Request, doubt: boolean, serverTrace?: Uint8Array): void {
     const server =
@@ -204,13 +205,13 @@ export class Contexts {
     this.joined++
   }
 
-  /** The request that was begun under this name and has not been forgotten. */
+  /** The request that began under this key and was not forgotten. */
   find(key: RequestKey): Request | undefined {
     if (key.sequence === 0) return undefined
     return this.#lookUp(key.server, key.sequence, portsOf(key.clientPort, key.serverPort))
   }
 
-  /** Whether a side of a request has begun and not ended, as far as that was told. */
+  /** Whether this side of a request has begun and not ended, as far as it was reported. */
   isInFlight(server: boolean, sequence: number, ports: number): boolean {
     return this.#lookUp(server, sequence, ports)?.ended === false
   }
@@ -222,7 +223,7 @@ export class Contexts {
       : undefined
   }
 
-  /** Decides the ids of a request, as well as they can be known now. */
+  /** Decides the ids of a request from what is known now. */
   resolve(request: Request): void {
     if (request.resolved) return
     request.resolved = true
@@ -241,7 +242,7 @@ export class Contexts {
     request.flags = (request.server ? flagsWithRemoteParent : flagsWithLocalParent) | (parent.flags & 3)
   }
 
-  /** It is over: nothing is made for it any more. It is remembered for its other side where `keep` says so. */
+  /** The request ended and gets no more children. With `keep` it is remembered for its other side. */
   end(request: Request, endUs: number, keep: boolean, nowMs: number): void {
     if (request.ended) return
     request.ended = true
@@ -256,14 +257,14 @@ export class Contexts {
     }
   }
 
-  /** Lets go, whatever state it is in. */
+  /** Releases the request, in any state. */
   forget(request: Request): void {
     if (!request.ended && request.server) this.#unserve(request)
     ;(request.ended ? this.#done : this.#open).remove(request)
     this.#release(request)
   }
 
-  /** A thread was started by another of its process. */
+  /** A thread was started by another one of its process. */
   thread(pid: number, parentTid: number, tid: number): void {
     this.#threads.delete(tid)
     const request = this.#servedBy(pid, parentTid)
@@ -272,7 +273,7 @@ export class Contexts {
     this.#threads.set(tid, { request, turn: request.turn })
   }
 
-  /** Forgets what ended long ago, and what began so long ago that its end was missed. */
+  /** Forgets requests that ended long ago, and those that began so long ago that their end was missed. */
   expire(nowMs: number): void {
     this.#forgetOlder(this.#done, nowMs - holdMs)
     this.#forgetOlder(this.#open, nowMs - openMs)
@@ -297,7 +298,7 @@ export class Contexts {
     return parent !== undefined && parent.turn === request.parentTurn ? parent : undefined
   }
 
-  /** The request belongs to this trace, and so does what it is made for, up to where another one was decided. */
+  /** Moves the request and its ancestors to this trace, up to the first one whose trace is already decided. */
   #takeOver(request: Request, traceId: Uint8Array): void {
     let each = request
     for (;;) {
@@ -314,7 +315,7 @@ export class Contexts {
     }
   }
 
-  /** Notes what a client's request is made for, where that is certain. `traceId`: the one it is in, where that is known. */
+  /** Sets the parent of a client's request if it is certain. `traceId`: the trace of the request, if known. */
   #adopt(request: Request, doubt: boolean, traceId: Uint8Array | undefined): void {
     const parent = this.#certainParent(request, doubt)
     if (parent !== undefined) {
@@ -322,19 +323,19 @@ export class Contexts {
       request.parentTurn = parent.turn
     }
     if (traceId !== undefined && parent?.resolved !== true) this.#takeOver(request, traceId)
-    // Its ids are decided now, while its parent is certain to be there: it may end before this one.
+    // The ids are decided now, while the parent certainly exists: it may end before this request.
     else if (parent !== undefined) this.resolve(request)
   }
 
   #certainParent(request: Request, doubt: boolean): Request | undefined {
     const parent = this.#servedBy(request.pid, request.tid)
-    // An event loop may serve more than is known; a thread that waits in its calls does one thing at a time.
+    // An event loop may serve requests that are not known; a thread that blocks in its calls does one thing at a time.
     if (doubt && !parent?.blocking) return undefined
-    // A beginning may be told late, with its end: what the thread serves since then is not what it was made for.
+    // A beginning may be reported late, together with its end: what the thread serves since then is not the parent.
     return parent === undefined || parent.startUs > request.startUs ? undefined : parent
   }
 
-  /** The one request that a thread works for; undefined where there is none, or more than one may be meant. */
+  /** The one request that a thread works for; undefined if there is none or several are possible. */
   #servedBy(pid: number, tid: number): Request | undefined {
     const serving = this.#serving.get(pid)
     if (serving === undefined || serving.count === 0 || serving.count > maxLooked) return undefined
@@ -361,7 +362,7 @@ export class Contexts {
       if (this.#serving.size >= maxProcesses) this.#forgetIdle()
       this.#serving.set(request.pid, serving)
     }
-    // While there are several, none of them is alone: the newest is all that may have to be told.
+    // With several, none is alone. Marking the newest is enough: older ones were marked when it arrived.
     request.alone = serving.count === 0
     if (serving.first !== undefined) serving.first.alone = false
     if (request.blocking && request.number !== 0) forgetNumbers(request, serving.first)
@@ -372,7 +373,7 @@ export class Contexts {
     serving.first = request
   }
 
-  /** Lets go of the processes that serve nothing now. */
+  /** Releases processes that serve nothing now. */
   #forgetIdle(): void {
     for (const [pid, { count }] of this.#serving) if (count === 0) this.#serving.delete(pid)
   }
@@ -423,7 +424,7 @@ export class Contexts {
   }
 }
 
-/** A thread that has another request under way does not do one thing at a time: what it is at work on is not certain. */
+/** Clears numbers if the thread has another request in progress: which of them it works on is then uncertain. */
 function forgetNumbers(request: Request, others: Request | undefined): void {
   let looked = 0
   for (let each = others; each !== undefined; each = each.after) {

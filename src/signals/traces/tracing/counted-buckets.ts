@@ -1,4 +1,4 @@
-/** Turns counts in the bounds that the kernel has into counts in those of a histogram, which are some of them. */
+/** Converts counts by the kernel's bounds into counts by a histogram's bounds, which are a subset of them. */
 export class CountedBuckets {
   readonly #bounds: readonly number[]
   readonly #places = new Map<readonly number[], Uint8Array>()
@@ -8,11 +8,11 @@ export class CountedBuckets {
     this.#bounds = bounds
   }
 
-  /** The counts by `bounds`, the last one above them all. Valid until the next call. */
+  /** The counts by `bounds`, the last one above all of them. Valid until the next call. */
   of(bounds: readonly number[], counts: ArrayLike<number>): ArrayLike<number> {
     let places = this.#places.get(bounds)
     if (places === undefined) {
-      // What lies up to a bound of the kernel lies up to the next one of the histogram.
+      // Values up to a kernel bound lie up to the next bound of the histogram.
       places = Uint8Array.from([...this.#bounds, Number.POSITIVE_INFINITY], bound => {
         const at = bounds.findIndex(own => bound <= own)
         return at < 0 ? bounds.length : at

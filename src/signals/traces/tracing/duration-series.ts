@@ -1,18 +1,18 @@
-// One series of a duration metric: what it counts, in the two forms of histograms.
+// One series of a duration metric: its counts, in the two forms of histograms.
 
 import { type BucketCounts, ExponentialBucketCounts } from '../../../foundation/lib/exponential-buckets.ts'
 import type { Attributes } from '../../../foundation/model/attributes.ts'
 import type { DurationDesc } from '../../../foundation/model/call.ts'
 import type { Metric } from '../../../foundation/model/metric.ts'
 
-/** Buckets of an exponential histogram, and the scale that it begins with: SDKs have as many by default. */
+/** Buckets of an exponential histogram and its initial scale, both as in the SDKs' defaults. */
 const mostBuckets = 160
 const startScale = 8
 
-/** The bounds of a metric, as counting needs them. */
+/** The bounds of a metric, prepared for counting. */
 export class Scale {
   readonly boundsNs: Float64Array
-  /** Geometric middle of each bucket in seconds. The first and the last, which have one bound, are taken as octaves. */
+  /** Geometric middle of each bucket in seconds. The first and last, which have one bound, are treated as octaves. */
   readonly middles: Float64Array
 
   constructor(bounds: readonly number[]) {
@@ -22,44 +22,44 @@ export class Scale {
   }
 }
 
-/** Recording into a series allocates nothing, but for buckets that it has not used yet. */
+/** Recording into a series allocates nothing, except for buckets on first use. */
 export abstract class DurationSeries {
   readonly attributes: Attributes
   readonly startUs: number
   count = 0
   sumNs = 0
-  /** Of these, what a receiver was told. */
-  #toldCount = 0
-  #toldSumNs = 0
+  /** The part of the counts that was already exported. */
+  #exportedCount = 0
+  #exportedSumNs = 0
 
   constructor(attributes: Attributes, startUs: number) {
     this.attributes = attributes
     this.startUs = startUs
   }
 
-  /** Calls that were counted and not told yet. */
+  /** Calls counted and not yet exported. */
   get unreported(): number {
-    return this.count - this.#toldCount
+    return this.count - this.#exportedCount
   }
 
   abstract observe(durationNs: number): void
   /** `buckets` are by the bounds of the metric. */
   abstract merge(count: number, sumNs: number, buckets: ArrayLike<number>): void
 
-  /** All that was counted was told. */
+  /** Marks everything counted as exported. */
   markReported(): void {
-    this.#toldCount = this.count
-    this.#toldSumNs = this.sumNs
+    this.#exportedCount = this.count
+    this.#exportedSumNs = this.sumNs
   }
 
-  /** Has another series of its metric count what was not told: this one is let go of. */
+  /** Moves the unexported counts to another series of its metric, because this one is removed. */
   handOver(to: this): void {
-    to.count += this.count - this.#toldCount
-    to.sumNs += this.sumNs - this.#toldSumNs
+    to.count += this.count - this.#exportedCount
+    to.sumNs += this.sumNs - this.#exportedSumNs
   }
 }
 
-/** How the series of a metric count and are told. */
+/** How the series of a metric count and are exported. */
 export interface HistogramForm<S extends DurationSeries = DurationSeries> {
   create(attributes: Attributes, startUs: number, scale: Scale): S
   metric(desc: DurationDesc, series: readonly S[], timeUs: number): Metric
@@ -67,7 +67,7 @@ export interface HistogramForm<S extends DurationSeries = DurationSeries> {
 
 class ExplicitSeries extends DurationSeries {
   readonly buckets: Float64Array
-  #told: Float64Array | undefined
+  #exported: Float64Array | undefined
   readonly #boundsNs: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { boundsNs }: Scale) {
@@ -93,13 +93,14 @@ class ExplicitSeries extends DurationSeries {
 
   override markReported(): void {
     super.markReported()
-    this.#told ??= new Float64Array(this.buckets.length)
-    this.#told.set(this.buckets)
+    this.#exported ??= new Float64Array(this.buckets.length)
+    this.#exported.set(this.buckets)
   }
 
   override handOver(to: this): void {
     super.handOver(to)
-    for (let i = 0; i < this.buckets.length; i++) to.buckets[i]! += this.buckets[i]! - (this.#told?.[i] ?? 0)
+    for (let i = 0; i < this.buckets.length; i++)
+      to.buckets[i]! += this.buckets[i]! - (this.#exported?.[i] ?? 0)
   }
 }
 
@@ -127,7 +128,7 @@ class ExponentialSeries extends DurationSeries {
   zeroCount = 0
   readonly buckets = new ExponentialBucketCounts(startScale, mostBuckets)
   #toldZeroCount = 0
-  #told: BucketCounts | undefined
+  #exported: BucketCounts | undefined
   readonly #middles: Float64Array
 
   constructor(attributes: Attributes, startUs: number, { middles }: Scale) {
@@ -142,7 +143,7 @@ class ExponentialSeries extends DurationSeries {
     this.sumNs += durationNs
   }
 
-  /** What was counted by other bounds stands in the middles of its buckets: nobody knows more of it. */
+  /** Values counted by other bounds are put in the middle of their buckets, as nothing more precise is known. */
   override merge(count: number, sumNs: number, buckets: ArrayLike<number>): void {
     const middles = this.#middles
     for (let i = 0; i < middles.length; i++) {
@@ -157,19 +158,19 @@ class ExponentialSeries extends DurationSeries {
     super.markReported()
     this.#toldZeroCount = this.zeroCount
     const { scale, offset, counts } = this.buckets
-    this.#told = { scale, offset, counts: counts.slice() }
+    this.#exported = { scale, offset, counts: counts.slice() }
   }
 
   override handOver(to: this): void {
     super.handOver(to)
     to.zeroCount += this.zeroCount - this.#toldZeroCount
     const { scale, offset } = this.buckets
-    for (const [i, times] of this.buckets.since(this.#told).entries())
+    for (const [i, times] of this.buckets.since(this.#exported).entries())
       if (times > 0) to.buckets.add(2 ** ((offset + i + 0.5) * 2 ** -scale), times)
   }
 }
 
-/** By bounds that each series chooses by what it sees. */
+/** With bounds that each series chooses from its values. */
 export const exponential: HistogramForm<ExponentialSeries> = {
   create: (attributes, startUs, scale) => new ExponentialSeries(attributes, startUs, scale),
   metric: ({ name, description }, series, timeUs) => ({

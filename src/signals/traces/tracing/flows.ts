@@ -7,24 +7,24 @@ import type { NetworkPair } from '../../../foundation/model/network-pair.ts'
 import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface FlowsOptions {
-  /** Microseconds since the Unix epoch: from when is counted. */
+  /** Microseconds since the Unix epoch: start of counting. */
   readonly startUs: number
-  /** The interface that has a local address, '' for none that is known. */
+  /** The interface that has a local address, '' if unknown. */
   readonly interfaceOf: (address: string) => string
-  /** Only flows of these; empty: all. */
+  /** Only flows of these interfaces; empty: all. */
   readonly interfaces: readonly string[]
-  /** Flows that owners share; who has no more room is counted in one flow, marked `otel.metric.overflow`. */
+  /** Flows that owners share; an owner without room is counted in one flow, marked `otel.metric.overflow`. */
   readonly maxFlows?: number
-  /** Collections without a change after which a flow is let go. */
+  /** Collections without a change after which a flow is removed. */
   readonly idleCollections?: number
 }
 
 /**
- * Bytes between two addresses and services, each byte once: of connections whose two ends are both on this host, the
- * client's end is counted and the server's end gives its name only. A flow takes a place of its client's owner, or of the
- * server's where the client is not of this host.
+ * Bytes between two addresses and services, each byte once: for connections with both ends on this host, the client's
+ * end is counted and the server's end only adds its name. A flow counts against the share of its client's owner, or the
+ * server's if the client is on another host.
  *
- * An end that is new waits until the next collection, so that the other end can be seen.
+ * A new end waits until the next collection, so that the other end can be seen.
  */
 export class Flows {
   readonly #options: FlowsOptions
@@ -44,31 +44,33 @@ export class Flows {
     this.#idleCollections = options.idleCollections ?? 20
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return (this.#flows.size + this.#waiting.size) * flowBytes + this.#ends.size * endsBytes
   }
 
-  /** How many flows are known, and how many ends wait for their other end. */
+  /** Number of known flows, and of ends waiting for their other end. */
   get size(): number {
     return this.#flows.size + this.#waiting.size
   }
 
-  /** Times that bytes were counted without a flow of their own, and flows that others got the place of. */
+  /** Times that bytes were counted without a flow of their own, and flows removed for other owners. */
   get losses(): ShareLosses {
     return this.#room.losses
   }
 
-  /** Forgets what can be seen again, and lets go of flows that are idle; returns how many bytes that gives back, about. */
+  /** Drops state that can be rebuilt, and idle flows; returns about how many bytes were freed. */
   shed(bytes: number): number {
     const before = this.bytes
-    // Ends wait for their other end once more.
+    // Ends wait for their other end again.
     this.#ends.clear()
     this.#room.shed(Math.ceil((bytes - (before - this.bytes)) / flowBytes))
     return before - this.bytes
   }
 
-  /** Adds what a pair did since the last time; `service` is the `service.name` of its process, `owner` who answers for it. */
+  /**
+   * Adds the changes of a pair since the last call; `service` is the `service.name` of its process, `owner` its owner.
+   */
   add(pair: NetworkPair, service: string, owner: Owner): void {
     const { sent, received, server } = pair
     if (sent === 0 && received === 0) return
@@ -81,7 +83,7 @@ export class Flows {
     if (interfaces.length > 0 && !interfaces.includes(device)) return
     const client = server ? pair.peerAddress : pair.localAddress
     const host = server ? pair.localAddress : pair.peerAddress
-    // A loopback address means another host in each namespace.
+    // A loopback address means another host in each network namespace.
     const within = isLoopback(host) ? pair.netns : 0
     const tuple = `${client} ${host} ${pair.port} ${within}`
     let ends = this.#ends.get(tuple)
@@ -116,7 +118,7 @@ export class Flows {
     })
   }
 
-  /** All flows at `timeUs` (microseconds since the Unix epoch). `last`: nobody waits any longer. */
+  /** All flows at `timeUs` (microseconds since the Unix epoch). `last`: ends no longer wait. */
   collect(timeUs: number, last = false): Metric[] {
     this.#round++
     this.#room.begin()
@@ -128,13 +130,13 @@ export class Flows {
       this.#settle(waits)
     }
     const points: NumberPoint[] = []
-    const tell = ({ attributes, startUs, bytes }: FlowBytes) =>
+    const report = ({ attributes, startUs, bytes }: FlowBytes) =>
       points.push({ attributes, startUs, timeUs, value: bytes })
     for (const [id, flow] of this.#flows) {
-      tell(flow)
+      report(flow)
       if (this.#room.ends(flow, this.#idleCollections)) this.#flows.delete(id)
     }
-    if (this.#overflow !== undefined) tell(this.#overflow)
+    if (this.#overflow !== undefined) report(this.#overflow)
     this.#sinceUs = timeUs
     if (points.length === 0) return []
     return [
@@ -160,7 +162,7 @@ export class Flows {
     }
     const answers = ends.server ?? ''
     this.#count(waits, client, host, 'transmit', service, answers, sent)
-    // What another process of this host sent is transmitted here, too.
+    // Bytes sent by another process of this host are also transmitted here.
     const direction = ends.server === undefined ? 'receive' : 'transmit'
     this.#count(waits, host, client, direction, answers, service, received)
   }
@@ -210,7 +212,7 @@ export class Flows {
   }
 }
 
-/** The one metric of flows. */
+/** The metric of flows. */
 export const flowMetric: MetricDeclaration = {
   name: 'svc.network.flow.io',
   description: 'Bytes of TCP payload from one address to another; within this host each is counted once.',
@@ -240,13 +242,13 @@ interface Flow extends FlowBytes, PlacedSeries {
   readonly id: string
 }
 
-/** What is known of the two ends of connections from one address to a port of another. */
+/** The known ends of connections from one address to a port of another. */
 interface Ends {
   /** The client is on this host. */
   client: boolean
   /** The service that answers, if it is on this host. */
   server: string | undefined
-  /** The round in which the first of them was seen. */
+  /** The round in which the first end was seen. */
   readonly since: number
 }
 
@@ -263,9 +265,9 @@ interface Waiting {
   received: number
 }
 
-/** As many as the kernel's table has pairs, which are what fills it: who shares that one shares this one. */
+/** As many as the kernel's table has pairs. That table is shared fairly, and so this one is, too. */
 const maxEnds = 16_384
-/** What they take, measured. */
+/** Measured sizes. */
 const flowBytes = 512
 const endsBytes = 256
 

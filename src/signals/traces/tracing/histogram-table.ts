@@ -4,13 +4,13 @@ import type { Metric } from '../../../foundation/model/metric.ts'
 import { overflowAttribute } from '../../../foundation/model/metric-declaration.ts'
 import type { DurationSeries, HistogramForm, Scale } from './duration-series.ts'
 
-/** Where a list of dimensions led: the series that ends here, and the keys that may come next. */
+/** A node in the tree of dimensions: the series that ends here, and the keys that may follow. */
 class Place {
   series: DurationSeries | undefined
   next: Branch | undefined
 }
 
-/** The values of one key. `other` has another key: a protocol leaves out the dimensions that do not apply. */
+/** The values of one key. `other` has another key, because a protocol leaves out dimensions that do not apply. */
 class Branch {
   readonly key: string
   readonly places = new Map<AttributeValue, Place>()
@@ -23,7 +23,7 @@ class Branch {
 
 /** The series of one resource and metric, in a tree: a protocol gives its keys in a fixed order. */
 export class HistogramTable {
-  /** The series for whatever has none of its own. */
+  /** The series for calls without a series of their own. */
   overflow: DurationSeries | undefined
   #all: DurationSeries[] = []
   #root = new Place()
@@ -35,7 +35,7 @@ export class HistogramTable {
     this.#form = form
   }
 
-  /** In the order in which they came; without that of overflow. */
+  /** In order of creation, without the overflow series. */
   get series(): readonly DurationSeries[] {
     return this.#all
   }
@@ -64,7 +64,7 @@ export class HistogramTable {
     return this.overflow
   }
 
-  /** Lets go of the newest series, so that `most` are left, and returns them. */
+  /** Removes the newest series until `most` are left, and returns the removed ones. */
   cut(most: number): readonly DurationSeries[] {
     const all = this.#all
     this.#all = []
@@ -74,11 +74,11 @@ export class HistogramTable {
   }
 
   metric(desc: DurationDesc, timeUs: number): Metric {
-    const told = this.overflow === undefined ? this.#all : [...this.#all, this.overflow]
-    return this.#form.metric(desc, told, timeUs)
+    const exported = this.overflow === undefined ? this.#all : [...this.#all, this.overflow]
+    return this.#form.metric(desc, exported, timeUs)
   }
 
-  /** All of it was told. Returns whether anything was new. */
+  /** Marks everything as exported. Returns whether there was anything new. */
   markReported(): boolean {
     let isNew = false
     for (const series of this.overflow === undefined ? this.#all : [...this.#all, this.overflow]) {

@@ -13,27 +13,27 @@ import type { ResourceMetrics } from './red.ts'
 import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface NetworkSeriesOptions {
-  /** Microseconds since the Unix epoch: from when is counted. */
+  /** Microseconds since the Unix epoch: start of counting. */
   readonly startUs: number
   /**
-   * Places for series and for resources, which owners share. A series without one goes to one of its resource, marked
-   * `otel.metric.overflow`; a resource without one is not counted.
+   * Places for series and for resources, which owners share. A series without a place is counted in its resource's
+   * overflow series, marked `otel.metric.overflow`; a resource without one is not counted.
    */
   readonly maxSeries?: number
-  /** Bytes of all series; beyond them new ones overflow as beyond `maxSeries`. Default: no bound. */
+  /** Bytes of all series; above it, new ones overflow as above `maxSeries`. Default: no bound. */
   readonly maxBytes?: number
   /** The same for the series of one resource. */
   readonly maxResourceSeries?: number
-  /** Collections without a change after which a series without a connection is let go. */
+  /** Collections without a change after which a series without a connection is removed. */
   readonly idleCollections?: number
 }
 
-/** What a series takes, measured. */
+/** Size of a series, measured. */
 const seriesBytes = 2700
-/** A resource is let go of when none of its series is left. */
+/** A resource is removed when it has no series left. */
 const seriesRank = 0
 const resourceRank = 1
-/** Places that there are without another bound. */
+/** Places if there is no other bound. */
 const mostSeries = 10_000
 
 /** The metrics of TCP connections, by process, side, peer and port: see docs/network.md. Cumulative and exact. */
@@ -42,7 +42,7 @@ export class NetworkSeries {
   readonly #room: SeriesRoom<Series | ResourceSeries>
   readonly #maxResourceSeries: number
   readonly #idleCollections: number
-  /** When the last collection was, and so when a series that is new since then began. */
+  /** Time of the last collection: the start of series created since then. */
   #sinceUs: number
 
   constructor(options: NetworkSeriesOptions) {
@@ -56,22 +56,22 @@ export class NetworkSeries {
     this.#idleCollections = options.idleCollections ?? 20
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return this.#room.size * seriesBytes
   }
 
-  /** How many series and resources there are, overflow series left out. */
+  /** Number of series and resources, without overflow series. */
   get size(): number {
     return this.#room.size
   }
 
-  /** Times that a pair was counted without a series of its own or not at all, and series that others got the place of. */
+  /** Times that a pair was not counted or had no series of its own, and series removed for other owners. */
   get losses(): ShareLosses {
     return this.#room.losses
   }
 
-  /** Adds what a pair did since the last time. `resource` is that of its process. */
+  /** Adds the changes of a pair since the last call. `resource` is that of its process. */
   add(resource: Resource, pair: NetworkPair): void {
     let of = this.#resources.get(resource)
     if (of === undefined) {
@@ -89,8 +89,8 @@ export class NetworkSeries {
   }
 
   /**
-   * All series at `timeUs` (microseconds since the Unix epoch). The points stay valid until the next call on this
-   * object. Resources that were forgotten are told here for the last time.
+   * All series at `timeUs` (microseconds since the Unix epoch). The points are valid until the next call on this
+   * object. Forgotten resources are included for the last time.
    */
   collect(timeUs: number): ResourceMetrics[] {
     const all: ResourceMetrics[] = []
@@ -109,7 +109,7 @@ export class NetworkSeries {
     return all
   }
 
-  /** The resource is gone (its process ended): its series are collected once more and then let go. */
+  /** The resource is gone (its process ended): its series are collected once more, then removed. */
   forget(resource: Resource): void {
     const of = this.#resources.get(resource)
     if (of !== undefined) of.forgotten = true
@@ -178,7 +178,7 @@ class ResourceSeries implements PlacedSeries {
   }
 }
 
-/** What one series has counted. */
+/** The counts of one series. */
 class Series implements PlacedSeries {
   readonly home: ResourceSeries
   readonly id: string
@@ -187,7 +187,7 @@ class Series implements PlacedSeries {
   readonly attributes: Attributes
   readonly sending: Attributes
   readonly receiving: Attributes
-  /** By failure, made when the first of a kind comes. */
+  /** By failure; created on first use. */
   readonly failing: (Attributes | undefined)[] = []
   readonly startUs: number
   idle = 0
@@ -218,7 +218,7 @@ class Series implements PlacedSeries {
   add(pair: NetworkPair): void {
     this.idle = 0
     this.opened += pair.opened
-    // Of connections that were counted elsewhere, while there was no room, it hears the end only.
+    // The series only sees the end of connections that were counted elsewhere while there was no room.
     this.open = Math.max(0, this.open + pair.openChange)
     this.sent += pair.sent
     this.received += pair.received
@@ -238,14 +238,14 @@ class Series implements PlacedSeries {
   }
 }
 
-/** A metric that is a sum, and its points in a series: attributes and value of each. */
+/** A sum metric, and its points in a series: attributes and value of each. */
 interface SumDesc {
   readonly name: string
   readonly description: string
   readonly unit: string
-  /** It may fall: what there is now. */
+  /** The value may fall, as it is a current number. */
   readonly rises?: false
-  /** The attribute that its points have beside those of the series. */
+  /** The attribute of its points in addition to those of the series. */
   readonly pointAttribute?: 'network.io.direction' | 'error.type'
   readonly points: (series: Series, add: (attributes: Attributes, value: number) => void) => void
 }
@@ -337,7 +337,7 @@ const histograms: readonly HistogramDesc[] = [
   },
 ]
 
-/** What each series is told by. */
+/** The attributes of each series. */
 const pairKeys = [
   'network.peer.address',
   'server.port',
@@ -351,12 +351,12 @@ const pairKeys = [
 export const networkMetrics: readonly MetricDeclaration[] = [
   { ...processIo, kind: 'counter', attributes: ['network.io.direction'] },
   ...sums.map(
-    ({ name, description, unit, rises, pointAttribute: told }): MetricDeclaration => ({
+    ({ name, description, unit, rises, pointAttribute }): MetricDeclaration => ({
       name,
       description,
       unit,
       kind: rises === false ? 'updowncounter' : 'counter',
-      attributes: told === undefined ? pairKeys : [...pairKeys, told],
+      attributes: pointAttribute === undefined ? pairKeys : [...pairKeys, pointAttribute],
     }),
   ),
   ...histograms.map(

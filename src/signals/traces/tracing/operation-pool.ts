@@ -3,32 +3,35 @@ import { Operation } from '../../../foundation/model/stream.ts'
 import type { StreamRoom, Tenant } from './stream-room.ts'
 import type { Tracer } from './tracer.ts'
 
-/** Takes the operations that decoders find. Nothing of one may be kept after the call. */
+/** Takes the operations that decoders find. Nothing of an operation may be kept after the call. */
 export type OperationSink = Pick<Tracer, 'begin' | 'end' | 'abandon' | 'lost' | 'refuse'>
 
-/** Bytes of an operation under way with its attributes, without their texts (measured). */
+/** Bytes of an operation in progress with its attributes, without their texts (measured). */
 const operationBytes = 1_360
-/** Operations that are kept for later use beside those that were needed at once of late. */
+/** Spare operations in the pool, beyond the number recently in use. */
 const spare = 64
 const mostSpare = 4_096
-/** Operations that may end by one segment without a wait, and that are told of in one turn of the loop later. */
+/** Operations that one segment may end immediately, and that are reported per turn of the event loop afterwards. */
 const mostAtOnce = 64
-/** Bytes of operations that may wait to be told of. Above it two are told of for each that ends, whatever that takes. */
+/**
+ * Bytes of operations that may wait to be reported. Above it, each operation that ends has two reported, however long
+ * that takes.
+ */
 const mostWaitingBytes = 4 * 2 ** 20
-/** Operations that were told of, behind which the list of those that wait is cut off. */
-const mostTold = 1_024
+/** Reported operations after which the front of the waiting list is cut off. */
+const mostReported = 1_024
 
-/** The connection of an operation that is not in use. */
+/** The connection of an unused operation. */
 const none = Object.assign(new Connection(), { fromBytes: true })
 
-/** Operations that nobody uses, those that are under way, and those that ended and of which nobody was told yet. */
+/** Operations that are unused, in progress, or ended and not yet reported. */
 export class OperationPool<Stream extends Tenant & { readonly connection: Connection }> {
-  /** Under way, or not told of yet. */
+  /** In progress or not yet reported. */
   used = 0
   ended = 0
   abandoned = 0
   refused = 0
-  /** Bytes of operations under way, and of those that wait to be told of. */
+  /** Bytes of operations in progress, and of those waiting to be reported. */
   bytes = 0
   waitingBytes = 0
   readonly sink: OperationSink
@@ -36,8 +39,8 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   readonly #pressure: { readonly pressure: number }
   readonly #free: Operation[] = []
   #peak = 0
-  #told = 0
-  /** Ended, and not told of. */
+  #reported = 0
+  /** Ended and not yet reported. */
   #operations: Operation[] = []
   #next = 0
   #timer: NodeJS.Immediate | undefined
@@ -48,17 +51,17 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
     this.#pressure = pressure
   }
 
-  /** Memory is so short that nothing new is taken in. */
+  /** Memory is so short that nothing new is accepted. */
   get isShut(): boolean {
     return this.#pressure.pressure >= 3
   }
 
-  /** A new segment: as many operations may end by it as by any. */
+  /** A new segment begins, with its own allowance of operations that it may end immediately. */
   turn(): void {
-    this.#told = 0
+    this.#reported = 0
   }
 
-  /** Undefined: there is no room for it. */
+  /** Undefined if there is no room. */
   take(stream: Stream, nowNs: number): Operation | undefined {
     if (this.isShut || !this.room.mayGrow(stream, operationBytes, nowNs)) return undefined
     this.used++
@@ -72,7 +75,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
     return operation
   }
 
-  /** Counts what the operation has come to hold. */
+  /** Counts the growth of the operation's memory. */
   weigh(stream: Stream, operation: Operation): void {
     const { call, context } = operation
     let bytes = operationBytes + operation.kept + call.name.length + call.path.length + context.state.length
@@ -91,11 +94,11 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
     this.#release(operation)
   }
 
-  /** The operation is over. Where many are at once, it waits to be told of, so that the loop does not. */
+  /** The operation ended. If many end at once, it is reported later so that it does not block the event loop. */
   end(stream: Stream, operation: Operation): void {
     this.ended++
-    if (this.#told < mostAtOnce && this.#operations.length === 0) {
-      this.#told++
+    if (this.#reported < mostAtOnce && this.#operations.length === 0) {
+      this.#reported++
       this.sink.end(operation)
       this.give(stream, operation)
       return
@@ -105,18 +108,18 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
     operation.bytes = bytes
     this.waitingBytes += bytes
     this.#operations.push(operation)
-    if (this.waitingBytes > mostWaitingBytes) this.#tell(2)
+    if (this.waitingBytes > mostWaitingBytes) this.#report(2)
     this.#timer ??= setImmediate(() => this.#tellSome())
   }
 
-  /** Tells of all that ended. */
+  /** Reports all that ended. */
   settle(): void {
     clearImmediate(this.#timer)
     this.#timer = undefined
-    this.#tell(Number.POSITIVE_INFINITY)
+    this.#report(Number.POSITIVE_INFINITY)
   }
 
-  /** Lets go of operations that were not needed since the last time. */
+  /** Frees operations that were not needed since the last call. */
   trim(): void {
     const needed = Math.min(mostSpare, this.#peak - this.used + spare)
     if (this.#free.length > needed) this.#free.length = needed
@@ -124,11 +127,11 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
   }
 
   #tellSome(): void {
-    this.#tell(mostAtOnce)
+    this.#report(mostAtOnce)
     this.#timer = this.#operations.length === 0 ? undefined : setImmediate(() => this.#tellSome())
   }
 
-  #tell(most: number): void {
+  #report(most: number): void {
     const stop = Math.min(this.#operations.length, this.#next + most)
     for (; this.#next < stop; this.#next++) {
       const operation = this.#operations[this.#next]!
@@ -136,7 +139,7 @@ export class OperationPool<Stream extends Tenant & { readonly connection: Connec
       this.waitingBytes -= operation.bytes
       this.#release(operation)
     }
-    if (this.#next < this.#operations.length && this.#next < mostTold) return
+    if (this.#next < this.#operations.length && this.#next < mostReported) return
     this.#operations = this.#operations.slice(this.#next)
     this.#next = 0
   }

@@ -1,6 +1,6 @@
 /**
- * One side of a request, as tables find it: by the TCP sequence number of its first byte and both ports of its
- * connection. An entry is in one table and in one list at most; the links are theirs.
+ * One side of a request, with the keys of the tables: the TCP sequence number of its first byte and both ports of its
+ * connection. An entry is in one table and one list at most, which own the links.
  */
 export abstract class Pair<T> {
   sequence = 0
@@ -16,12 +16,12 @@ export function portsOf(clientPort: number, serverPort: number): number {
   return clientPort * 65536 + serverPort
 }
 
-/** Of this process: who chooses ports and sequence numbers must not choose their chain. */
+/** Random per process, so that a peer that chooses ports and sequence numbers cannot choose the chain. */
 const seed = Math.floor(Math.random() * 2 ** 32)
 
 /**
- * Finds entries by their pair of numbers, which must not change while they are in it. A pair may be there repeatedly.
- * Entries whose sequence number is unknown (0) are not found, and take no place.
+ * Finds entries by their pair of numbers, which must not change while they are in the table. Duplicates are allowed.
+ * Entries whose sequence number is unknown (0) are not stored.
  */
 export class PairTable<T extends Pair<T>> {
   readonly #chains: (T | undefined)[]

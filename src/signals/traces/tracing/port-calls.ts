@@ -1,11 +1,11 @@
 import { BoundedMap } from '../../../foundation/lib/bounded-map.ts'
 import type { Connection } from '../../../foundation/model/connection.ts'
 
-/** What was seen at a server's port, on either side of connections to it, in all network namespaces. */
+/** Counts for a server's port, from either side of its connections, in all network namespaces. */
 export interface PortCount {
-  /** Where both sides of a call are seen it is one. */
+  /** A call seen on both sides counts once. */
   readonly calls: number
-  /** Connections that looked like a known protocol, and were none. */
+  /** Connections that looked like a known protocol and turned out to be something else. */
   readonly refused: number
 }
 
@@ -18,7 +18,7 @@ interface Entry {
 
 const maxPorts = 256
 
-/** Calls by the server's port, of the ports that were used last. Allocates nothing for a port that is known. */
+/** Calls by the server's port, for the most recently used ports. Allocates nothing for a known port. */
 export class PortCalls {
   readonly #ports = new BoundedMap<number, Entry>(maxPorts)
 
@@ -31,7 +31,7 @@ export class PortCalls {
     this.#entry(port).refused++
   }
 
-  /** Undefined: nothing of late. */
+  /** Undefined if there were no recent calls. */
   of(port: number): PortCount | undefined {
     const known = this.#ports.get(port)
     return known && { calls: Math.max(known.answered, known.asked), refused: known.refused }

@@ -9,37 +9,37 @@ import { HistogramTable } from './histogram-table.ts'
 import { serviceKey, serviceResource } from './service-resource.ts'
 
 export interface RedOptions {
-  /** Microseconds since the Unix epoch: from when the table counts. */
+  /** Microseconds since the Unix epoch: start of counting. */
   readonly startUs: number
-  /** The room, which owners share, is for as many series as this. */
+  /** Size of the room, which owners share, in series. */
   readonly maxSeries?: number
-  /** Series of one resource beyond this many go to one per metric, marked `otel.metric.overflow`. */
+  /** Series of one resource above this number are counted in one per metric, marked `otel.metric.overflow`. */
   readonly maxResourceSeries?: number
-  /** Bytes of that room, if that is less. Default: no bound. */
+  /** Size of the room in bytes, if that is less. Default: no bound. */
   readonly maxBytes?: number
-  /** Whose calls are counted of which nothing but the metric is told, as there was no other place. */
+  /** Resource for calls without any other place; only their metric is known, without dimensions. */
   readonly others?: Resource
   /**
-   * `exponential`: each series chooses its bounds by what it sees, 160 buckets at most. What `merge` adds then stands in
-   * the geometric middle of the bucket that it was counted in.
+   * `exponential`: each series chooses its bounds from its values, 160 buckets at most. Counts added by `merge` are put
+   * in the geometric middle of their original bucket.
    */
   readonly histograms?: 'explicit' | 'exponential'
 }
 
-/** What a series takes without the texts of its dimensions, measured: explicit bounds, and 160 buckets besides. */
+/** Size of a series without the texts of its dimensions, measured: with explicit bounds, and with 160 buckets. */
 const explicitBytes = 2100
 const exponentialBytes = 4400
-/** A metric of a resource, and a resource with its attributes, without their series. */
+/** Size of a resource's metric, and of a resource with its attributes, without their series. */
 const metricBytes = 250
 const resourceBytes = 1400
-/** So much of the room is given up at once, so that whoever is kept looks for it seldom. */
+/** Part of the room that is freed at once, so that the search for what to free is rare. */
 const givenPart = 1 / 64
-/** Resources with fewer series than this are let go of as a whole. */
+/** Resources with fewer series than this are removed as a whole. */
 const fewSeries = 8
-/** A service of which nothing was counted for so many collections is let go of. */
+/** A service without calls for this many collections is removed. */
 const mostIdle = 20
 
-/** The metrics of one resource, as `collect` gives them. */
+/** The metrics of one resource, as returned by `collect`. */
 export interface ResourceMetrics {
   readonly resource: Resource
   readonly metrics: Metric[]
@@ -47,20 +47,20 @@ export interface ResourceMetrics {
 
 /**
  * Rate, errors and duration of calls: one exact, cumulative histogram for each resource, metric and combination of
- * dimensions. Recording into a series that exists allocates nothing.
+ * dimensions. Recording into an existing series allocates nothing.
  *
- * Every call is counted once, whatever the room: in the series of its dimensions, else in the overflow series of its
- * process, else in its service, else in `others`. A series that loses its place hands over what was not told of it yet,
- * and no more: what was told stays true, and nothing that is told falls or is told twice.
+ * Every call is counted once, even without room: in the series of its dimensions, or else the overflow series of its
+ * process, its service, or `others`. A series that loses its place hands over only its unexported counts: exported
+ * values stay valid, so no exported value falls and no call is exported twice.
  */
 export class RedTable {
-  /** Observations that went to an overflow series. */
+  /** Observations counted in an overflow series. */
   overflowed = 0
   readonly #tables = new Map<Resource, ResourceTable>()
-  /** Of processes that had no place, or ended before anything was told of them, by `serviceKey`. */
+  /** Counts of processes that had no place or ended before their first export, by `serviceKey`. */
   readonly #services = new Map<string, ResourceTable>()
   readonly #others: ResourceTable
-  /** Where the calls of resources without a place are counted, until the next collection. */
+  /** Tables that stand in for resources without a place, until the next collection. */
   #standIns = new WeakMap<Resource, ResourceTable>()
   readonly #scales = new Map<DurationDesc, Scale>()
   readonly #share: FairShare
@@ -71,9 +71,9 @@ export class RedTable {
   #seriesCount = 0
   #refused = 0
   #taken = 0
-  /** Series are being let go of: meanwhile none takes the place of another. */
+  /** Series are being removed: until that is done, no series takes the place of another. */
   #isGiving = false
-  /** When something was told last, and so when a series that is new since then began. */
+  /** Time of the last export: the start of series created since then. */
   #sinceUs: number
 
   constructor(options: RedOptions) {
@@ -86,17 +86,17 @@ export class RedTable {
     this.#others = new ResourceTable(others ?? { attributes: new Attributes() }, hostOwner)
   }
 
-  /** How many series there are, overflow series left out. */
+  /** Number of series, without overflow series. */
   get series(): number {
     return this.#seriesCount
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return this.#share.used + this.#others.bytes
   }
 
-  /** Series that owners did not get, and that were let go of for other owners. */
+  /** Series refused to owners, and series removed for other owners. */
   get losses(): ShareLosses {
     return { refused: this.#refused, taken: this.#taken }
   }
@@ -122,16 +122,16 @@ export class RedTable {
   }
 
   /**
-   * All series at `timeUs` (microseconds since the Unix epoch), sums in seconds. The points stay valid until the next
-   * call on this table. Resources that were forgotten are told here for the last time.
+   * All series at `timeUs` (microseconds since the Unix epoch), sums in seconds. The points are valid until the next
+   * call on this table. Forgotten resources are included for the last time.
    */
   collect(timeUs: number): ResourceMetrics[] {
     return [...this.collectEach(() => timeUs)]
   }
 
   /**
-   * The same, one resource after the other, each as of its own moment: calls may be recorded in between. The points of one
-   * stay valid until the next is asked for.
+   * The same, one resource at a time, each at its own time: calls may be recorded in between. The points of one
+   * resource are valid until the next is requested.
    */
   *collectEach(nowUs: () => number): Generator<ResourceMetrics> {
     this.#standIns = new WeakMap()
@@ -146,18 +146,18 @@ export class RedTable {
   }
 
   /**
-   * The resource is gone (its process ended). What was told of it is told once more; of what was told nothing, its service
-   * takes over all, or `next`, which has taken its place.
+   * The resource is gone (its process ended). Exported series are exported once more; unexported ones move to its
+   * service, or to `next`, which replaced it.
    */
   forget(resource: Resource, next?: Resource): void {
     const table = this.#tables.get(resource)
     if (table === undefined || next === resource) return
-    if (table.reported) {
+    if (table.exported) {
       table.forgotten = true
       return
     }
     const heir = next === undefined ? this.#serviceOf(table, true) : this.#tableOf(next)
-    // It may have had to make room for its heir.
+    // It may have had to make room for its successor.
     if (table.bytes > 0) this.#dissolve(table, heir)
   }
 
@@ -169,12 +169,12 @@ export class RedTable {
   #tableOf(resource: Resource): ResourceTable {
     const known = this.#tables.get(resource)
     if (known === undefined) return this.#standIns.get(resource) ?? this.#enter(resource)
-    // It was taken for gone, and has come back.
+    // It was considered gone and came back.
     if (known.forgotten) known.forgotten = false
     return known
   }
 
-  /** A place for a resource, or whoever stands in for it. */
+  /** A place for a resource, or the table that stands in for it. */
   #enter(resource: Resource): ResourceTable {
     const table = new ResourceTable(resource, resource.owner ?? hostOwner)
     if (this.#hasRoom(table.owner, resourceBytes + metricBytes + this.#seriesBytes)) {
@@ -187,7 +187,10 @@ export class RedTable {
     return service
   }
 
-  /** The service of a process; `others` where it has no place. `isWanted`: for it others of its owner's may go. */
+  /**
+   * The service of a process; `others` if it has no place. `isWanted`: other services of its owner may be removed for
+   * it.
+   */
   #serviceOf(table: ResourceTable, isWanted: boolean): ResourceTable {
     if (table.isService) return this.#others
     table.key ||= serviceKey(table.resource)
@@ -201,13 +204,13 @@ export class RedTable {
     return service
   }
 
-  /** A new series, or the one of overflow. */
+  /** A new series, or the overflow series. */
   #place(table: ResourceTable, desc: DurationDesc, dimensions: Attributes, count: number): DurationSeries {
     if (table !== this.#others && table.series < this.#maxResourceSeries) {
       const bytes = this.#seriesBytes + textBytesOf(dimensions)
       if (this.#mayGrow(table, bytes + (table.histograms.has(desc) ? 0 : metricBytes))) {
         const histogram = this.#histogramOf(table, desc)
-        // Whoever gave room may have had this table take over what was not told of it.
+        // Making room may have moved unexported counts into this table.
         const given = histogram.find(dimensions)
         if (given !== undefined) return given
         this.#hold(table, bytes)
@@ -220,18 +223,18 @@ export class RedTable {
     return this.#overflow(table, desc)
   }
 
-  /** The series for what has none of its own. */
+  /** The series for calls without a series of their own. */
   #overflow(table: ResourceTable, desc: DurationDesc): DurationSeries {
     const histogram = table.histograms.get(desc)
     if (histogram?.overflow !== undefined) return histogram.overflow
     if (table !== this.#others && !this.#mayGrow(table, this.#seriesBytes + metricBytes)) {
-      // The newest makes room for it.
+      // The newest series makes room for it.
       if (histogram !== undefined && histogram.series.length > 0)
         return this.#cut(table, histogram, histogram.series.length - 1)
       return this.#overflow(this.#serviceOf(table, false), desc)
     }
     const made = this.#histogramOf(table, desc)
-    if (made.overflow !== undefined) return made.overflow // it was taken over meanwhile
+    if (made.overflow !== undefined) return made.overflow // created while making room
     this.#hold(table, this.#seriesBytes)
     return made.addOverflow(this.#sinceUs)
   }
@@ -246,7 +249,9 @@ export class RedTable {
     return histogram
   }
 
-  /** Lets go of the newest series of a metric but for `most`. Returns the overflow series, which goes on for them. */
+  /**
+   * Removes the newest series of a metric until `most` are left. Returns the overflow series, which continues for them.
+   */
   #cut(table: ResourceTable, histogram: HistogramTable, most: number): DurationSeries {
     const gone = histogram.cut(most)
     let bytes = 0
@@ -263,7 +268,7 @@ export class RedTable {
     return overflow
   }
 
-  /** Lets go of a resource; `to` takes over what was not told of it. */
+  /** Removes a resource; `to` takes over its unexported counts. */
   #dissolve(table: ResourceTable, to: ResourceTable): void {
     this.#remove(table)
     for (const [desc, { series, overflow }] of table.histograms) {
@@ -286,7 +291,7 @@ export class RedTable {
     this.#hold(table, -table.bytes)
   }
 
-  /** A table takes so much more, or less. */
+  /** Adjusts the memory of a table by `bytes`, which may be negative. */
   #hold(table: ResourceTable, bytes: number): void {
     const { owner } = table
     table.bytes += bytes
@@ -301,7 +306,7 @@ export class RedTable {
     else this.#share.remove(owner, -bytes)
   }
 
-  /** Whoever was refused asks again after the next collection: what is beyond the room comes often. */
+  /** A refused table may ask again after the next collection, because calls beyond the room are frequent. */
   #mayGrow(table: ResourceTable, bytes: number): boolean {
     if (table.refused) return false
     if (this.#hasRoom(table.owner, bytes)) return true
@@ -310,8 +315,8 @@ export class RedTable {
   }
 
   /**
-   * Whether there is room for so much more of an owner's, for which whoever has most gives something up. `own`: if that is
-   * the owner itself, too.
+   * Whether an owner has room for `bytes` more; the owner that has most gives up series for it. `own`: even if that is
+   * the same owner.
    */
   #hasRoom(owner: Owner, bytes: number, own = false): boolean {
     while (!this.#share.hasRoom(bytes)) {
@@ -325,7 +330,7 @@ export class RedTable {
     return true
   }
 
-  /** An owner gives up some of what it has, and what it misses least first. */
+  /** An owner gives up some of its series, least valuable first. */
   #giveUp(giver: Owner, bytes: number, isOwn: boolean): boolean {
     const owned = [...(this.#owned.get(giver) ?? [])]
     if (owned.length === 0) return false
@@ -358,7 +363,7 @@ export class RedTable {
     return this.#share.used < before
   }
 
-  /** The bounds of a metric, made once. */
+  /** The bounds of a metric, created once. */
   #scaleOf(desc: DurationDesc): Scale {
     let scale = this.#scales.get(desc)
     if (scale === undefined) {
@@ -372,19 +377,19 @@ export class RedTable {
 class ResourceTable {
   readonly resource: Resource
   readonly owner: Owner
-  /** `serviceKey`; '' until it is asked for. */
+  /** `serviceKey`; '' until first use. */
   key: string
   readonly isService: boolean
   readonly histograms = new Map<DurationDesc, HistogramTable>()
   bytes = 0
-  /** Overflow series left out. */
+  /** Without overflow series. */
   series = 0
   forgotten = false
-  /** A receiver knows of it. */
-  reported = false
+  /** A receiver has seen it. */
+  exported = false
   /** It gets no more room until the next collection. */
   refused = false
-  /** Collections since something was counted last. */
+  /** Collections since the last call. */
   idle = 0
 
   constructor(resource: Resource, owner: Owner, service = '') {
@@ -404,14 +409,14 @@ class ResourceTable {
   }
 
   markReported(): void {
-    this.reported = true
+    this.exported = true
     this.refused = false
     this.idle++
     for (const histogram of this.histograms.values()) if (histogram.markReported()) this.idle = 0
   }
 }
 
-/** What the values of dimensions take: most characters are of one byte. */
+/** Memory of dimension values, as if most characters took one byte. */
 function textBytesOf({ size, values }: Attributes): number {
   let bytes = 0
   for (let i = 0; i < size; i++) {

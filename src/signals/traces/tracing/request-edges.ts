@@ -6,30 +6,30 @@ import { AgeList, Pair, PairTable } from './pair-table.ts'
 import { isProbe } from './probe-request.ts'
 
 export interface RequestEdgesOptions {
-  /** Told of each request once. */
+  /** Called once per request. */
   readonly report: (edge: RequestEdge) => void
-  /** Whether a side of a request has begun and not ended, as far as that was told. */
+  /** Whether a side of a request has begun and not ended, as far as it was reported. */
   readonly isInFlight: (server: boolean, sequence: number, ports: number) => boolean
-  /** Milliseconds of a clock that never goes back. */
+  /** Milliseconds of a monotonic clock. */
   readonly now: () => number
 }
 
-/** How long a side that ended waits for one that may be on this host, of which nothing was seen. */
+/** How long a finished side waits for one that may be on this host and was not seen. */
 const holdMs = 2_000
-/** The same where the other side is under way: its end may have been lost. */
+/** The same if the other side is in progress: its end may have been lost. */
 const underWayMs = 30_000
-/** Sides that wait, and the same of those that are remembered for having been told alone. */
+/** Maximum number of waiting sides, and of remembered sides that were reported alone. */
 const mostHalves = 4_096
 /** A power of two. */
 const chains = 4_096
 
-/** Protocols of which the server's side is followed as well. */
+/** Protocols whose server side is also followed. */
 const bothSides = new Set(['http1', 'http2'])
 
 /**
- * Puts the two sides of a request together, whoever of them ended first and whichever of them makes spans, so that each
- * request is told once: of both sides, or of the only one that was seen. Holds as long as no more than `mostHalves` others
- * have come meanwhile.
+ * Joins the two sides of a request, in any order of their ends and whichever side emits spans, so that each request is
+ * reported once: with both sides, or with the only one that was seen. Guaranteed as long as no more than `mostHalves`
+ * others arrive in between.
  */
 export class RequestEdges {
   readonly #options: RequestEdgesOptions
@@ -38,7 +38,7 @@ export class RequestEdges {
   readonly #waiting = new AgeList<Half>()
   readonly #alone = new AgeList<Half>()
   readonly #free: Half[] = []
-  /** Of the side that just ended, and of one that ended before. */
+  /** For the side that just ended, and for one that ended before. */
   readonly #edge = new Edge()
   readonly #late = new Edge()
 
@@ -46,7 +46,7 @@ export class RequestEdges {
     this.#options = options
   }
 
-  /** A side of a request is over. `request` is its place among those that are under way. */
+  /** A side of a request ended. `request` is its entry among the requests in progress. */
   ended(operation: Operation, request: Request, of: Resource): void {
     const { server, sequence, ports, local } = request
     const { connection, call } = operation
@@ -60,18 +60,18 @@ export class RequestEdges {
     edge.side(server, of, connection.localAddress, operation.durationNs)
     edge.side(!server, connection.peerAddress, '', -1)
     if (!hasBoth || sequence === 0) {
-      // The client tells of what cannot be put together.
-      if (!(server && local)) this.#tell()
+      // Requests that cannot be joined are reported by the client.
+      if (!(server && local)) this.#report()
       return
     }
     const half = this.#table.find(sequence, ports)
     if (half !== undefined && this.#meets(half, server)) return
-    // Of containers' addresses nobody knows whether they are on this host, but for what was seen to begin.
+    // It is unknown whether a container's address is on this host, unless the other side was seen to begin.
     if (local || this.#options.isInFlight(!server, sequence, ports)) this.#hold(operation, request, of)
-    else this.#tell()
+    else this.#report()
   }
 
-  /** Tells of those that waited long enough; of all when `nowMs` is infinite. */
+  /** Reports the sides that waited long enough; all of them if `nowMs` is infinite. */
   expire(nowMs: number): void {
     for (;;) {
       const half = this.#waiting.first
@@ -85,17 +85,17 @@ export class RequestEdges {
     }
   }
 
-  /** Whether this settles the request: it is told now, or was told before. */
+  /** Whether this settles the request: it is reported now or was reported before. */
   #meets(half: Half, server: boolean): boolean {
     const isOther = half.server !== server
-    const isTold = half.of === undefined
-    if (isOther && !isTold) {
+    const wasReported = half.of === undefined
+    if (isOther && !wasReported) {
       this.#edge.joins(half)
-      this.#tell()
+      this.#report()
     }
     // The same side again is another request.
-    if (!isOther && !isTold) this.#tellLate(half)
-    ;(isTold ? this.#alone : this.#waiting).remove(half)
+    if (!isOther && !wasReported) this.#reportLate(half)
+    ;(wasReported ? this.#alone : this.#waiting).remove(half)
     this.#release(half)
     return isOther
   }
@@ -120,9 +120,9 @@ export class RequestEdges {
     if (this.#waiting.length > mostHalves) this.#settle(this.#waiting.first!)
   }
 
-  /** Its other side does not come; if it does, it is not told. */
+  /** The other side did not come; if it comes later, it is not reported. */
   #settle(half: Half): void {
-    this.#tellLate(half)
+    this.#reportLate(half)
     this.#waiting.remove(half)
     half.clear()
     this.#alone.add(half)
@@ -132,7 +132,7 @@ export class RequestEdges {
     this.#release(oldest)
   }
 
-  #tellLate(half: Half): void {
+  #reportLate(half: Half): void {
     const edge = this.#late
     edge.protocol = half.protocol
     edge.failed = half.failed
@@ -143,7 +143,7 @@ export class RequestEdges {
     this.#options.report(edge)
   }
 
-  #tell(): void {
+  #report(): void {
     this.#options.report(this.#edge)
   }
 
@@ -154,7 +154,7 @@ export class RequestEdges {
   }
 }
 
-/** The request that is told of. Used again. */
+/** The request being reported. Reused. */
 class Edge implements RequestEdge {
   client: Resource | string = ''
   server: Resource | string = ''
@@ -165,7 +165,7 @@ class Edge implements RequestEdge {
   clientAddress = ''
   serverAddress = ''
   serverPort = 0
-  /** What is known of a side that ended before, and what is not looked through yet of the one that ends. */
+  /** Known of a side that ended before, and not yet read from the one that ends. */
   wasProbe = false
   operation: Operation | undefined
 
@@ -173,7 +173,7 @@ class Edge implements RequestEdge {
     return this.wasProbe || (this.operation !== undefined && isProbe(this.operation))
   }
 
-  /** One of its sides; `ns` below zero: it was not seen. */
+  /** Sets one of its sides; `ns` below zero: that side was not seen. */
   side(isServer: boolean, who: Resource | string, address: string, ns: number): void {
     if (isServer) {
       this.server = who
@@ -186,7 +186,7 @@ class Edge implements RequestEdge {
     }
   }
 
-  /** Its other side ended before. */
+  /** Adds the other side, which ended before. */
   joins({ server, of, localAddress, durationNs, failed, probe }: Half): void {
     this.side(server, of!, localAddress, durationNs)
     this.failed ||= failed
@@ -194,10 +194,10 @@ class Edge implements RequestEdge {
   }
 }
 
-/** A side that ended, while its other one may still come. Used again. */
+/** A finished side whose other side may still come. Reused. */
 class Half extends Pair<Half> {
   server = false
-  /** Whose it was; undefined: it was told alone. */
+  /** Its resource; undefined if it was reported alone. */
   of: Resource | undefined
   protocol = ''
   failed = false
@@ -205,11 +205,11 @@ class Half extends Pair<Half> {
   localAddress = ''
   peerAddress = ''
   probe = false
-  /** When it ended, and since when it waits. */
+  /** When it ended, and when it began to wait. */
   endedMs = 0
   atMs = 0
 
-  /** Lets go of what belongs to others. */
+  /** Releases references to other objects. */
   clear(): void {
     this.of = undefined
     this.protocol = ''

@@ -1,5 +1,5 @@
 /**
- * True for a path segment that looks like a value and not like a word of an API: numbers, UUIDs, hexadecimal and
+ * True for a path segment that looks like a value rather than a word of an API: numbers, UUIDs, hexadecimal and
  * random-looking identifiers, dates, versions of files, mail addresses, anything percent-encoded or over 64 characters.
  * Words with a digit or two (`v1`, `oauth2`, `s3`, `utf8`, `sha256`) are not.
  */
@@ -11,7 +11,7 @@ export function isIdentifier(segment: string): boolean {
   let changes = 0
   let separators = 0
   let before = other
-  // Of the part between two separators that is being read.
+  // Counts in the current part, between two separators.
   let partDigits = 0
   let partLetters = 0
   let wholeNumber = false
@@ -51,7 +51,7 @@ const letter = 0
 const digit = 1
 /** Separates parts: `-`, `_`, `.`, `~`, `:` and the like. */
 const other = 2
-/** Stands in no word: `%`, `@`, `=`, `,`, `+`, blanks, bytes beyond ASCII. */
+/** Never part of a word: `%`, `@`, `=`, `,`, `+`, blanks, bytes beyond ASCII. */
 const odd = 3
 
 const kinds = new Uint8Array(128).fill(odd)

@@ -5,27 +5,27 @@ import { isIdentifier } from './route-segment.ts'
 
 export interface RouteOptions {
   /**
-   * Routes that the user knows, tried in their order before anything is guessed; the first that matches names the
-   * route. `{name}`, `:name` and `*` stand for one segment, `{name...}` and `**` at the end for all that follow.
+   * Routes known to the user, tried in order before the heuristic; the first match names the route. `{name}`, `:name`
+   * and `*` match one segment, `{name...}` and `**` at the end match the rest.
    */
   readonly patterns: readonly string[]
   /**
-   * What becomes of a path that no pattern matches. `heuristic`: its route is guessed; `path`: the path itself is the
-   * route (only for services with few paths); `wildcard`: the route is `/**`; `unset`: it has none.
+   * Route of a path that no pattern matches. `heuristic`: guessed; `path`: the path itself (only for services with few
+   * paths); `wildcard`: `/**`; `unset`: none.
    */
   readonly unmatched: 'heuristic' | 'path' | 'wildcard' | 'unset'
-  /** How many words the heuristic tells apart below one prefix before they become `*`. */
+  /** Words that the heuristic distinguishes below one prefix before they become `*`. */
   readonly maxSegmentCardinality: number
 }
 
 /**
- * Finds the route (`http.route`) of a path, for each service of an owner by itself. Guessing replaces what looks like an
- * identifier by `*`, and so does every further word below a prefix under which too many words were seen. The same
+ * Finds the route (`http.route`) of a path, for each service of an owner separately. The heuristic replaces segments
+ * that look like identifiers with `*`, and further words below a prefix with too many different words. The same
  * requests in the same order always give the same routes.
  *
- * What services learn is shared by owner (see `FairShare`). A service only ever goes from words to `*`, whatever others
- * do, so that the number of its routes has a bound: whoever has to give something up has words of its newest service
- * folded for good, and a service for which there is no room learns nothing.
+ * The memory for learned words is shared by owner (see `FairShare`). A service only ever goes from words to `*`,
+ * whatever other services do, so the number of its routes is bounded: an owner that has to free memory has words of its
+ * newest service folded permanently, and a service without room learns nothing.
  */
 export class Routes {
   readonly #owners = new OwnerMap<OwnerRoutes>()
@@ -35,12 +35,12 @@ export class Routes {
   #crowd: ServiceRoutes
   #rules: Rules
   readonly #paths = new PathBytes()
-  /** Owners without room for another service, until the next look at what may be forgotten. */
+  /** Owners without room for another service, until `expire` runs again. */
   readonly #full = new OwnerMap<true>()
   #refused = 0
   #taken = 0
 
-  /** `maxBytes`: of what is learned, and half as much again for paths whose routes are known. */
+  /** `maxBytes`: limit for learned words; cached routes of known paths may take half as much again. */
   constructor(options: RouteOptions, maxBytes = usualBytes) {
     this.#rules = rulesOf(options)
     this.#room = new FairShare(maxBytes)
@@ -49,8 +49,8 @@ export class Routes {
   }
 
   /**
-   * Other options from now on. What a service's paths taught stays, so that routes that no change names stay as they
-   * are; with another `maxSegmentCardinality` it is learned anew.
+   * Applies other options. Learned words are kept, so that routes that no change affects stay the same; another
+   * `maxSegmentCardinality` discards them.
    */
   change(options: RouteOptions): void {
     const rules = rulesOf(options)
@@ -65,24 +65,26 @@ export class Routes {
     this.#crowd = this.#folded()
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return this.#room.used + this.#paths.bytes
   }
 
-  /** Services and words that were not learned for want of room, and times that words were folded to make room for others'. */
+  /**
+   * Services and words not learned for lack of room, and times that words were folded to make room for other owners.
+   */
   get losses(): ShareLosses {
     return { refused: this.#refused, taken: this.#taken }
   }
 
-  /** Forgets which route a path has; what paths taught stays, so that routes stay as they are. */
+  /** Clears the cached routes; learned words stay, so that routes stay the same. */
   shed(): number {
     const freed = this.#paths.bytes
     this.#forgetPaths()
     return freed
   }
 
-  /** Forgets services that were not asked for in an hour. To be called now and then. */
+  /** Forgets services that were not used for an hour. Call it periodically. */
   expire(nowMs: number): void {
     this.#full.clear()
     for (const of of this.#owners.values()) {
@@ -97,8 +99,8 @@ export class Routes {
   }
 
   /**
-   * The route of `path`, '' for none. `served` false (the service answered 404) guesses from what is known already and
-   * learns nothing, so that a scanner's thousand paths do not spend the words that a prefix may have.
+   * The route of `path`, '' for none. With `served` false (the service answered 404) it guesses from known words and
+   * learns nothing, so that a scanner's thousand paths do not use up the words of a prefix.
    */
   route(owner: Owner, service: string, path: string, served = true): string {
     const routes = this.#owners.get(owner)?.services.get(service) ?? this.#added(owner, service)
@@ -108,7 +110,7 @@ export class Routes {
     return route
   }
 
-  /** The routes of a service that is new. */
+  /** The routes of a new service. */
   #added(owner: Owner, service: string): ServiceRoutes {
     if (this.#full.get(owner)) return this.#crowd
     const bytes = serviceBytes + service.length
@@ -116,7 +118,7 @@ export class Routes {
       this.#full.set(owner, true)
       return this.#crowd
     }
-    // Looked up behind that: it may have cost the owner, or another one, all that it had.
+    // Looked up after that call: it may have freed everything of this owner or another one.
     let of = this.#owners.get(owner)
     if (of === undefined) {
       of = { owner, services: new Map(), learned: [] }
@@ -128,7 +130,7 @@ export class Routes {
     return routes
   }
 
-  /** A service's tree is to take so many bytes more, or less. False: there is no room for them. */
+  /** Adjusts the memory of a service's tree by `bytes`, which may be negative. False if there is no room. */
   #grows(owner: Owner, bytes: number): boolean {
     if (bytes > 0) return this.#takes(owner, bytes)
     this.#room.remove(owner, -bytes)
@@ -148,7 +150,7 @@ export class Routes {
     return true
   }
 
-  /** Folds words of the newest service of `giver` that has some; where none has, its oldest is forgotten. */
+  /** Folds words of the newest service of `giver` that has any; if none has, its oldest service is forgotten. */
   #gives(giver: Owner): boolean {
     const of = this.#owners.get(giver)
     if (of === undefined) return false
@@ -187,11 +189,13 @@ export class Routes {
 interface OwnerRoutes {
   readonly owner: Owner
   readonly services: Map<string, ServiceRoutes>
-  /** Those that may learn, the newest last. */
+  /** Services that may learn, the newest last. */
   learned: ServiceRoutes[]
 }
 
-/** Tells whether a path is one of `patterns`: an exact path, or a prefix that ends in `*`. */
+/**
+ * Returns a function that checks whether a path matches one of `patterns`: an exact path, or a prefix that ends in `*`.
+ */
 export function pathMatcher(patterns: readonly string[]): (path: string) => boolean {
   const exact = new Set<string>()
   const prefixes: string[] = []
@@ -206,30 +210,30 @@ export function pathMatcher(patterns: readonly string[]): (path: string) => bool
   }
 }
 
-/** Where nobody says how much memory there is. */
+/** Default if the available memory is unknown. */
 const usualBytes = 4 * 2 ** 20
-/** A service that is not asked for so long is forgotten, and learned anew if it returns. */
+/** A service unused for this long is forgotten, and learned again if it returns. */
 const forgetMs = 3_600_000
 const maxCachedPaths = 512
-/** Characters. A longer path is routed anew each time: caches of it would hold megabytes for each service. */
+/** Characters. The route of a longer path is computed each time: caching it would take megabytes per service. */
 const maxCachedPath = 256
 /** Words that one service's tree may hold; a full tree learns no more. */
 const maxWords = 2_000
 const maxSegments = 10
-/** Stands for a segment that is not told apart from others. */
+/** Stands for a segment that is not distinguished from others. */
 const restText = '/*'
-/** What a cache, its entries, a word and a service take beside their characters, measured. */
+/** Sizes of a cache, its entries, a word and a service without their characters, measured. */
 const cacheBytes = 1_600
 const pathBytes = 160
 const wordBytes = 320
 const serviceBytes = 900
 
-/** One place in the tree of words: what may come next. */
+/** One node in the tree of words: the possible next segments. */
 class Place {
-  /** What it adds to a route. */
+  /** Its part of a route. */
   readonly text: string
   readonly words = new Map<string, Place>()
-  /** Below what is not told apart: identifiers and, once `folded`, all words. */
+  /** Below undistinguished segments: identifiers and, once `folded`, all words. */
   rest: Place | undefined
   folded = false
 
@@ -238,7 +242,7 @@ class Place {
   }
 }
 
-/** What all caches of paths take. */
+/** Memory of all path caches. */
 class PathBytes {
   bytes = 0
 }
@@ -257,7 +261,7 @@ class PathCache {
     return this.#routes?.get(path)
   }
 
-  /** The path is not there yet. */
+  /** The path must not be in the cache yet. */
   set(path: string, route: string): void {
     if (this.#routes === undefined) {
       this.#routes = new BoundedMap(maxCachedPaths, (path, route) => this.#count(-bytesOf(path, route)))
@@ -285,13 +289,13 @@ function bytesOf(path: string, route: string): number {
 
 class ServiceRoutes {
   rules: Rules
-  /** Since somebody last looked, and when that was the case. */
+  /** Used since the last check, and the time of that check. */
   used = false
   usedMs = Number.NEGATIVE_INFINITY
-  /** What it takes, without cached paths. */
+  /** Its size, without cached paths. */
   bytes: number
   readonly #known: PathCache
-  /** Guesses for paths that were not served; any word learned may change them. */
+  /** Guesses for paths that were not served; any learned word may change them. */
   readonly #strangers: PathCache
   readonly #root = new Place('')
   #words = 0
@@ -299,7 +303,7 @@ class ServiceRoutes {
   #isFolded = false
   readonly #grows: (bytes: number) => boolean
 
-  /** `grows` is asked for room for more of what is learned, and told of less. */
+  /** `grows` asks for room for learned words, and takes a negative number when words are forgotten. */
   constructor(rules: Rules, paths: PathBytes, bytes: number, grows: (bytes: number) => boolean) {
     this.rules = rules
     this.#known = new PathCache(paths)
@@ -313,7 +317,7 @@ class ServiceRoutes {
     this.#strangers.clear()
   }
 
-  /** Tells words no longer apart in one place, the newest of the deepest. False: there were none, and it learns none any more. */
+  /** Folds the words of one node, the newest of the deepest. False if there were none; then it stops learning. */
   fold(): boolean {
     const place = newestFork(this.#root)
     if (place !== undefined) this.#foldAt(place)
@@ -332,7 +336,7 @@ class ServiceRoutes {
     )
   }
 
-  /** Apart from `route`, whose every call would else pay for the closure. */
+  /** Separate from `route`, which otherwise would allocate the closure on each call. */
   #find(path: string, served: boolean): string {
     const segments = segmentsOf(path)
     const named = this.rules.patterns.find(pattern => pattern.matches(segments))
@@ -371,18 +375,18 @@ class ServiceRoutes {
     return route === '' ? '/' : route
   }
 
-  /** The place below a word; undefined when it is not told apart from others. */
+  /** The node below a word; undefined if the word is not distinguished from others. */
   #wordBelow(place: Place, word: string, learn: boolean): Place | undefined {
     if (place.folded) return undefined
     const found = place.words.get(word)
     if (found !== undefined || !learn) return found
     if (place.words.size >= this.rules.maxSegmentCardinality) {
-      // What was learned below these words goes with them, and is learned again below the one place that is left.
+      // Everything learned below these words is lost, and learned again below the one node that is left.
       this.#foldAt(place)
       return undefined
     }
     if (!this.#learns(word)) return undefined
-    // A copy: a part of a string keeps the whole of it in memory, here a path that may be long.
+    // A copy: a substring keeps the whole string in memory, here a path that may be long.
     const own = Buffer.from(word).toString()
     const next = new Place(`/${own}`)
     place.words.set(own, next)
@@ -394,7 +398,7 @@ class ServiceRoutes {
     return place.rest
   }
 
-  /** Whether there is room for one more place. */
+  /** Whether there is room for one more node. */
   #learns(text: string): boolean {
     const bytes = wordBytes + text.length
     if (this.#words >= maxWords || !this.#grows(bytes)) return false
@@ -404,7 +408,7 @@ class ServiceRoutes {
     return true
   }
 
-  /** A place is let go of, and all below it. No deeper than `maxSegments`. */
+  /** Releases a node and everything below it. No deeper than `maxSegments`. */
   #forget({ text, words, rest }: Place): void {
     const bytes = wordBytes + (text === restText ? text.length : text.length - 1)
     this.#words--
@@ -422,7 +426,7 @@ class ServiceRoutes {
   }
 }
 
-/** A place with words, none of which has any below; undefined where no words are told apart. */
+/** A node with words, none of which has words below it; undefined if no words are distinguished. */
 function newestFork(place: Place): Place | undefined {
   const below = [...place.words.values()].reverse()
   if (place.rest !== undefined) below.push(place.rest)
@@ -473,5 +477,5 @@ function segmentsOf(path: string): string[] {
   return segments
 }
 
-/** A path of a thousand slashes is cut here; the depth that routes reach is far less. */
+/** A path of a thousand slashes is cut here; routes are far less deep. */
 const maxSplit = 64

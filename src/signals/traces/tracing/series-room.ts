@@ -1,4 +1,4 @@
-// Places for cumulative series, shared by those who bring them.
+// Places for cumulative series, shared by owner.
 
 import { FairShare, isSameOwner, type Owner, type ShareLosses } from '../../../foundation/lib/fair-share.ts'
 import { OwnerMap } from '../../../foundation/lib/owner-map.ts'
@@ -6,11 +6,11 @@ import { OwnerMap } from '../../../foundation/lib/owner-map.ts'
 /** A series with a place of its own. */
 export interface PlacedSeries {
   readonly owner: Owner
-  /** Of an owner's series those with the lowest rank, from 0, lose their places first. */
+  /** The series of an owner with the lowest rank, from 0, lose their places first. */
   readonly rank: number
   /** Collections since it last changed. */
   idle: number
-  /** Its place is another's by now: it is told once more and then let go. */
+  /** It has lost its place: it is exported once more, then removed. */
   leaving: boolean
 }
 
@@ -20,18 +20,18 @@ interface Holder<S> {
   readonly series: Set<S>[]
   /** Until the next collection it gets no more places for series of this rank and below. */
   refused: number
-  /** Series that leave for it, since the last collection. */
+  /** Series removed for it since the last collection. */
   pressed: number
 }
 
 const noRank = -1
-/** So many of an owner's series are looked at to find one that is idle. */
+/** Maximum number of an owner's series checked to find an idle one. */
 const mostLooked = 64
 
 /**
- * Shares places for series among owners (see `FairShare`), so that nobody's flood keeps others out. No count is lost when
- * a series loses its place: one that changed since it was last told keeps counting until it is told the last time. Until
- * then it takes memory beside the places, for half as many series at most.
+ * Shares places for series among owners (see `FairShare`), so that one owner's flood does not keep others out. No count
+ * is lost when a series loses its place: one that changed since its last export keeps counting until its final export.
+ * Until then it takes memory beyond the places, for half as many series at most.
  */
 export class SeriesRoom<S extends PlacedSeries> {
   readonly #share: FairShare
@@ -42,24 +42,24 @@ export class SeriesRoom<S extends PlacedSeries> {
   #refused = 0
   #taken = 0
 
-  /** `letGo`: the table is to forget a series, of which all was told. */
+  /** `letGo` has the table remove a series that was fully exported. */
   constructor(places: number, letGo: (series: S) => void) {
     this.#share = new FairShare(places)
     this.#letGo = letGo
     this.#mostLeaving = Math.ceil(places / 2)
   }
 
-  /** Series that are kept, those included that are told once more. */
+  /** Series that are kept, including those awaiting their final export. */
   get size(): number {
     return this.#share.used + this.#leaving
   }
 
-  /** Times that something was counted without a series of its own, and series that others got the place of. */
+  /** Times that something was counted without a series of its own, and series removed for other owners. */
   get losses(): ShareLosses {
     return { refused: this.#refused, taken: this.#taken }
   }
 
-  /** Whether a series of `owner` gets a place, which is to be taken by `add` then. */
+  /** Whether a series of `owner` gets a place, which `add` then takes. */
   offers(owner: Owner, rank: number): boolean {
     if (this.#share.hasRoom(1)) return true
     const holder = this.#holders.get(owner)
@@ -79,13 +79,13 @@ export class SeriesRoom<S extends PlacedSeries> {
     this.#share.add(owner, 1)
   }
 
-  /** Its place is free again; the table forgets it. */
+  /** Its place is free again; the table removes it. */
   remove(series: S): void {
     if (series.leaving) this.#leaving--
     else this.#release(series)
   }
 
-  /** A collection begins: whoever was refused may ask again. */
+  /** A collection begins: refused owners may ask again. */
   begin(): void {
     for (const holder of this.#holders.values()) {
       holder.refused = noRank
@@ -93,14 +93,14 @@ export class SeriesRoom<S extends PlacedSeries> {
     }
   }
 
-  /** To be asked of each series when it was told; true: it has lost its place, or did not change for too long, and goes. */
+  /** Call for each exported series. True if it goes: it has lost its place, or did not change for too long. */
   ends(series: S, mostIdle: number): boolean {
     if (!series.leaving && ++series.idle <= mostIdle) return false
     this.remove(series)
     return true
   }
 
-  /** Lets go of up to `count` series that did not change since they were told, and returns how many those were. */
+  /** Removes up to `count` series that did not change since their last export, and returns their number. */
   shed(count: number): number {
     const idle: S[] = []
     for (const { series } of this.#holders.values())
@@ -113,20 +113,20 @@ export class SeriesRoom<S extends PlacedSeries> {
     return gone.length
   }
 
-  /** Takes a place from whoever has most, or from what counts less of the owner's own. */
+  /** Frees a place of the owner that has most, or of a lower rank of the same owner. */
   #frees(owner: Owner, rank: number): boolean {
     const giver = this.#share.giver(owner, 1)
     const held = giver && this.#holders.get(giver)
     if (held === undefined) return false
     const least = leastOf(held.series)
     if (least === undefined || (isSameOwner(owner, giver) && least.rank >= rank)) return false
-    const isTold = least.idle > 0
-    // No more than is left for others to ask for.
+    const wasExported = least.idle > 0
+    // Leaves as much for other owners.
     const pressed = this.#holders.get(owner)?.pressed ?? 0
-    if (!isTold && pressed >= this.#mostLeaving - this.#leaving) return false
+    if (!wasExported && pressed >= this.#mostLeaving - this.#leaving) return false
     this.#release(least)
     this.#taken++
-    if (isTold) this.#letGo(least)
+    if (wasExported) this.#letGo(least)
     else {
       least.leaving = true
       this.#leaving++
@@ -152,7 +152,7 @@ export class SeriesRoom<S extends PlacedSeries> {
   }
 }
 
-/** What an owner misses least: of what counts least the most idle one among the oldest. */
+/** The least valuable series of an owner: in the lowest rank, the most idle of the oldest. */
 function leastOf<S extends PlacedSeries>(byRank: readonly ReadonlySet<S>[]): S | undefined {
   let least: S | undefined
   let looked = 0

@@ -7,13 +7,13 @@ import { explicit, Scale } from './duration-series.ts'
 import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
 export interface ServiceGraphOptions {
-  /** Microseconds since the Unix epoch: from when is counted. */
+  /** Microseconds since the Unix epoch: start of counting. */
   readonly startUs: number
-  /** Edges that owners share; who has no more room is counted in one edge, marked `otel.metric.overflow`. */
+  /** Edges that owners share; an owner without room is counted in one edge, marked `otel.metric.overflow`. */
   readonly maxEdges?: number
-  /** Bytes of all edges, which may make them fewer. Default: no bound. */
+  /** Bytes of all edges, which may reduce their number. Default: no bound. */
   readonly maxBytes?: number
-  /** Collections without a request after which an edge is let go. */
+  /** Collections without a request after which an edge is removed. */
   readonly idleCollections?: number
   /** Upper bounds of the histograms, in seconds. */
   readonly bounds?: readonly number[]
@@ -52,20 +52,21 @@ const serverTimes: MetricDeclaration = {
   attributes,
 }
 
-/** All metrics of who asks whom. */
+/** All metrics of the service graph. */
 export const graphMetrics: readonly MetricDeclaration[] = [requests, failures, clientTimes, serverTimes]
 
-/** What an edge takes without its names, measured. */
+/** Size of an edge without its names, measured. */
 const edgeBytes = 1300
-/** Names come from their services' own side, and are no longer than this (`maxDeclaredBytes` of entities). */
+/** Names come from the services' own side, and are no longer than this (`maxDeclaredBytes` of entities). */
 const nameBytes = 256
-/** What an owner keeps longest: anybody on the network may ask a server, nobody but its own processes ask for it. */
+/** The highest rank stays longest: any host can call a server, but only the owner's own processes make its calls. */
 const ranks = { fromOutside: 0, toOutside: 1, within: 2 } as const
 
 /**
- * Who asks whom, and how that goes: the metrics of Tempo's and the Collector's service graphs, by the same names, so
- * that their dashboards fit. One request is one call of `edge`, whichever of its sides were seen. An edge takes a place of
- * whoever asks, or of the server where the client is not of this host: a server does not choose who calls it by which name.
+ * The service graph: which service calls which, and with what result. The metrics have the names of Tempo's and the
+ * Collector's service graphs, so that their dashboards work. One request is one call of `edge`, whichever of its sides
+ * were seen. An edge counts against the share of its client's owner, or the server's if the client is on another host,
+ * because a server does not choose the names of its callers.
  */
 export class ServiceGraph {
   readonly #edges = new Map<string, Map<string, Edge>>()
@@ -86,22 +87,22 @@ export class ServiceGraph {
     this.#idleCollections = options.idleCollections ?? 20
   }
 
-  /** How many edges there are, the overflow's left out. */
+  /** Number of edges, without overflow edges. */
   get size(): number {
     return this.#room.size
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return this.#room.size * edgeBytes + this.#textBytes
   }
 
-  /** Requests that were counted without an edge of their own, and edges that others got the place of. */
+  /** Requests counted without an edge of their own, and edges removed for other owners. */
   get losses(): ShareLosses {
     return this.#room.losses
   }
 
-  /** Lets go of edges that are idle; returns how many bytes that gives back, about. */
+  /** Removes idle edges; returns about how many bytes were freed. */
   shed(bytes: number): number {
     const before = this.bytes
     this.#room.shed(Math.ceil(bytes / edgeBytes))
@@ -109,8 +110,8 @@ export class ServiceGraph {
   }
 
   /**
-   * Counts one request. A side that is not of this host is told by its address or name. Durations are in nanoseconds;
-   * below zero: that side was not seen.
+   * Counts one request. A side on another host is given by its address or name. Durations are in nanoseconds; below
+   * zero: that side was not seen.
    */
   edge(
     client: Resource | string,
@@ -182,7 +183,7 @@ export class ServiceGraph {
     const edge = this.#made(attributes, owner, rank, from, to)
     this.#room.add(edge)
     this.#textBytes += from.length + to.length
-    // Looked up anew: the place may have been that of another edge of this client.
+    // Looked up again: the place may have been that of another edge of this client.
     const servers = this.#edges.get(from)
     if (servers === undefined) this.#edges.set(from, new Map([[to, edge]]))
     else servers.set(to, edge)

@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto'
 import { Attributes } from '../../../foundation/model/attributes.ts'
 import type { Resource } from '../../../foundation/model/resource.ts'
 
-/** Of a process's own attributes those that its service keeps: another user's service of the same name is another one. */
+/** Attributes of a process that its service keeps: another user's service of the same name is a different one. */
 const kept = new Set(['process.owner', 'process.real_user.id'])
 
-/** Whom a process works for: its resource without what tells it from other processes of its service and user. */
+/**
+ * The service of a process: its resource without the attributes that differ between processes of one service and user.
+ */
 export function serviceResource({ attributes, owner }: Resource): Resource {
   const service = new Attributes()
   for (let i = 0; i < attributes.size; i++)
@@ -13,7 +15,7 @@ export function serviceResource({ attributes, owner }: Resource): Resource {
   return { attributes: service, owner }
 }
 
-/** The same for processes whose service is one to a receiver, and for no others. Short, as many are kept. */
+/** Equal exactly for processes that a receiver sees as one service. Short, as many are kept. */
 export function serviceKey({ attributes }: Resource): string {
   const hash = createHash('sha1')
   for (let i = 0; i < attributes.size; i++)

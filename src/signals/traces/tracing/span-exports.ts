@@ -1,25 +1,25 @@
 import { BoundedMap } from '../../../foundation/lib/bounded-map.ts'
 import type { Operation } from '../../../foundation/model/stream.ts'
 
-/** Where receivers of OTLP listen (gRPC, HTTP): whoever asks for telemetry elsewhere is asking an application. */
+/** Ports of OTLP receivers (gRPC, HTTP): export requests to other ports go to an application. */
 const receiverPorts: ReadonlySet<number> = new Set([4317, 4318])
-/** How long a process is taken for one that passes spans of others on, and of how many that is known. */
+/** How long a process counts as a relay of others' spans, and for how many processes that is remembered. */
 const relayMs = 3_600_000
 const maxRelays = 4_096
 
 /**
- * Tells exports of telemetry from other calls, and whose spans they are. Path, type and body are the choice of whoever
- * asked, be it a proxy: by them alone nobody may make a process's spans or metrics vanish.
+ * Recognises exports of telemetry, and whose spans they carry. The client, which may be a proxy, chooses path, type and
+ * body: they alone must not make a process's spans or metrics disappear.
  *
- * A proxy that passes an export on sends it as an application does that exports its own spans. What tells them apart: the
- * proxy was sent one. Whether it serves a request meanwhile does not: an application that is busy always serves some. As
- * the proxy's own side is told last, `isRelay` is to be asked again before a process's spans are left out.
+ * A proxy forwards an export just as an application exports its own spans. The difference: the proxy received one.
+ * Whether it serves a request at the time does not matter, because a busy application always serves some. As the
+ * proxy's own side is reported last, call `isRelay` again before a process's spans are left out.
  */
 export class SpanExports {
-  /** When processes were last sent spans, by pid. */
+  /** When processes last received spans, by pid. */
   readonly #relays = new BoundedMap<number, number>(maxRelays)
 
-  /** Whether a call that is over is an export of telemetry, and by it the process is one that exports its own spans. */
+  /** Whether a finished call is an export of telemetry, and whether it shows that the process exports its own spans. */
   exportKind(operation: Operation, nowMs: number): 'no' | 'telemetry' | 'own_spans' {
     const { server, pid, localPort } = operation.connection
     if (server && takesSpans(operation)) this.#relays.set(pid, nowMs)
@@ -28,18 +28,18 @@ export class SpanExports {
     return isTraceExport(operation) && !this.isRelay(pid, nowMs) ? 'own_spans' : 'telemetry'
   }
 
-  /** Whether a process may pass spans of others on: it was sent some of late. */
+  /** Whether a process may relay spans of others: it recently received some. */
   isRelay(pid: number, nowMs: number): boolean {
     return nowMs - (this.#relays.get(pid) ?? Number.NEGATIVE_INFINITY) < relayMs
   }
 }
 
-/** The gRPC method that spans are exported by. */
+/** The gRPC method for exporting spans. */
 const traceMethod = 'opentelemetry.proto.collector.trace.v1.TraceService/Export'
 
 /**
- * Spans were exported by OTLP, over HTTP or gRPC, and a receiver took them. Metrics and logs of its own are no reason to
- * say nothing of a process's requests.
+ * Spans were exported by OTLP, over HTTP or gRPC, and a receiver accepted them. A process that exports only metrics and
+ * logs still needs spans for its requests.
  */
 function isTraceExport({ status, call }: Operation): boolean {
   const { path, name, error, signalType, dimensions } = call
@@ -50,15 +50,15 @@ function isTraceExport({ status, call }: Operation): boolean {
 }
 
 /**
- * A server was sent what may be an export of spans, and did not refuse it: it may have passed it on. It may have changed
- * the path (a prefix, escapes, dots) or its protocol (gRPC-Web), so that any that speaks of traces counts, and one that
- * was cut or is not known. Being wrong here costs spans that are told twice, not spans that are missing.
+ * A server received a possible export of spans and did not reject it, so it may have forwarded it. It may have changed
+ * the path (a prefix, escapes, dots) or the protocol (gRPC-Web), so any path that mentions traces counts, and so does
+ * one that was cut or is unknown. A wrong match causes duplicate spans, never missing ones.
  */
 function takesSpans({ status, call }: Operation): boolean {
   const { path, name, signalType, dimensions } = call
   if (signalType === 'grpc') return name === traceMethod || dimensions.get('rpc.method') === undefined
   if (signalType !== 'http' || status >= 400 || !name.startsWith('POST')) return false
-  // The version stands behind the path.
+  // The version comes after the path.
   if (path === '' || dimensions.get('network.protocol.version') === undefined) return true
   const plain = path.includes('%') ? path.replace(/%[0-9a-f]{2}/gi, unescaped) : path
   return plain.includes('traces') || plain.includes('TraceService')

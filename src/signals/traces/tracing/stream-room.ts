@@ -1,32 +1,32 @@
-// What connections and their requests hold, by process and control group, and who gives way when it is too much.
+// Memory of connections and their requests, by process and control group, and which of them give way when it is full.
 
-/** Who holds memory: a connection. */
+/** A holder of memory: a connection. */
 export class Tenant {
   /** Bytes that it holds. */
   bytes = 0
-  /** It was made use of since somebody last looked for one to give up. */
+  /** Used since the last search for a connection to give up. */
   used = false
   process: ProcessRoom | undefined
   before: Tenant | undefined
   after: Tenant | undefined
 }
 
-/** Nanoseconds for which an answer holds that nobody has to give way. */
+/** Nanoseconds for which a refusal is repeated without a new search. */
 const refusalNs = 5e6
 /** Part of the whole that is freed at a time. */
 const turnPart = 1 / 64
-/** What may be taken beyond the whole: until those who give way have done so, and by what grows once it was let in. */
+/** Memory allowed beyond the limit: until connections have given way, and for growth of those already admitted. */
 const overdraftPart = 1 / 16
 const leastOverdraft = 8_192
-/** A connection gives way to another one of its process only where it holds so many bytes more. */
+/** A connection gives way to another one of its process only if it holds at least this many bytes more. */
 const connectionSlack = 16_384
 
-/** That somebody who held so much found no room. Saves the search for the next ones. */
+/** Remembers that a holder of this size found no room. Saves the search for the next ones. */
 class Refusal {
   #ns = Number.NEGATIVE_INFINITY
   #bytes = 0
 
-  isActive(nowNs: number, bytes: number): boolean {
+  applies(nowNs: number, bytes: number): boolean {
     return nowNs - this.#ns < refusalNs && bytes >= this.#bytes
   }
 
@@ -41,7 +41,7 @@ class ProcessRoom {
   readonly pid: number
   bytes = 0
   count = 0
-  /** Its connections, from the one that was looked at longest ago. */
+  /** Its connections, starting with the one checked longest ago. */
   first: Tenant | undefined
   last: Tenant | undefined
   readonly refused = new Refusal()
@@ -71,7 +71,7 @@ class ProcessRoom {
     this.count--
   }
 
-  /** What its largest connection holds. */
+  /** Bytes of its largest connection. */
   get top(): number {
     let top = 0
     for (let each = this.first; each !== undefined; each = each.after) top = Math.max(top, each.bytes)
@@ -92,14 +92,14 @@ class GroupRoom {
 }
 
 /**
- * Memory that connections share, held to a bound. When it is full, those who hold least are let in, and those who hold
- * most give way: first between control groups, then between processes of one, then between connections of one process.
- * The kernel says whose a connection is, so that nobody gets more by naming himself otherwise.
+ * Memory that connections share, up to a bound. When it is full, those that hold least are admitted, and those that
+ * hold most give way: first between control groups, then between processes of one, then between connections of one
+ * process. The kernel reports the owner of a connection, so that no process gets more by using another name.
  */
 export class StreamRoom<T extends Tenant> {
   bytes = 0
   count = 0
-  /** Somebody was let in for whom there was no room. */
+  /** A connection was admitted without room. */
   #owes = false
   readonly #most: number
   readonly #overdraft: number
@@ -111,7 +111,7 @@ export class StreamRoom<T extends Tenant> {
     this.#overdraft = Math.max(leastOverdraft, most * overdraftPart)
   }
 
-  /** Somebody has to give way. */
+  /** Some connection has to give way. */
   get isOver(): boolean {
     return this.#owes || this.bytes > this.#most + this.#overdraft / 2
   }
@@ -132,7 +132,7 @@ export class StreamRoom<T extends Tenant> {
     this.grow(tenant, bytes)
   }
 
-  /** Takes it out, with all that it holds. */
+  /** Removes it, with everything that it holds. */
   remove(tenant: T): void {
     const { process } = tenant
     if (process === undefined) return
@@ -145,7 +145,7 @@ export class StreamRoom<T extends Tenant> {
     if (process.group.processes.size === 0) this.#groups.delete(process.group.cgroup)
   }
 
-  /** It holds so much more, or less. */
+  /** Adjusts its memory by `bytes`, which may be negative. */
   grow(tenant: T, bytes: number): void {
     const { process } = tenant
     if (process === undefined) return
@@ -156,7 +156,7 @@ export class StreamRoom<T extends Tenant> {
   }
 
   /**
-   * Whether it may hold so much more. Where the room is full: only if another one holds so much more that it has to give
+   * Whether it may grow by `bytes`. If the room is full: only if another one holds so much more that it has to give
    * way, which happens in `reclaim`.
    */
   mayGrow(tenant: T, bytes: number, nowNs: number): boolean {
@@ -171,34 +171,34 @@ export class StreamRoom<T extends Tenant> {
     if (process === undefined) return false
     const { group } = process
     const slack = this.#most * turnPart
-    if (group.refused.isActive(nowNs, 0)) return false
+    if (group.refused.applies(nowNs, 0)) return false
     const heaviest = this.#heaviestGroup()
     if (heaviest !== group) {
       if (heaviest.bytes > group.bytes + slack) return true
       group.refused.note(nowNs, 0)
       return false
     }
-    if (group.refusedProcesses.isActive(nowNs, process.bytes)) return false
+    if (group.refusedProcesses.applies(nowNs, process.bytes)) return false
     const other = heaviestProcess(group)
     if (other !== process) {
       if (other.bytes > process.bytes + slack) return true
       group.refusedProcesses.note(nowNs, process.bytes)
       return false
     }
-    if (process.refused.isActive(nowNs, bytes)) return false
+    if (process.refused.applies(nowNs, bytes)) return false
     if (process.top > 2 * bytes + connectionSlack) return true
     process.refused.note(nowNs, bytes)
     return false
   }
 
-  /** What is to be freed at a time once the room is full. */
+  /** Bytes to free at a time once the room is full. */
   get turn(): number {
     return Math.max(0, this.bytes - this.#most) + this.#most * turnPart
   }
 
   /**
-   * Has those who hold most give up connections, until `bytes` are free and there are `count` fewer; one at least.
-   * `giveUp` has to take out the one that it is given. Returns the bytes that came free.
+   * Has those that hold most give up connections, until `bytes` are free and there are `count` fewer; at least one.
+   * `giveUp` has to remove the one that it is given. Returns the freed bytes.
    */
   reclaim(bytes: number, count: number, giveUp: (tenant: T) => void): number {
     this.#owes = false
@@ -230,7 +230,7 @@ function heaviestProcess(group: GroupRoom): ProcessRoom {
   return heaviest!
 }
 
-/** Gives up connections that hold at least half of what the largest one does; those that are used get a second chance. */
+/** Gives up connections that hold at least half as much as the largest; recently used ones get a second chance. */
 function reclaimFrom(
   process: ProcessRoom,
   floor: number,

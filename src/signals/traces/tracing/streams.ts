@@ -13,32 +13,34 @@ export interface StreamsOptions {
   /** Bytes that connections and their requests may hold together. */
   readonly maxBytes?: number
   readonly governor?: Pick<MemoryGovernor, 'pressure' | 'limitOf' | 'register'> | undefined
-  /** Whether a process has ended. Left out: nobody knows. */
+  /** Whether a process has ended. Undefined if that cannot be checked. */
   readonly isGone?: (pid: number) => boolean
-  /** Why bytes are missing that the kernel side has read. Left out: `ring_full`. */
+  /** Why bytes are missing that the kernel side has read. Default: `ring_full`. */
   readonly noRoom?: () => DropReasonName
 }
 
-/** Nanoseconds of silence after which nothing more is expected of a socket whose end is not told. */
+/** Nanoseconds of silence after which a socket whose end is not reported is closed. */
 const silenceNs = 30e9
-/** Nanoseconds between two looks at all sockets. */
+/** Nanoseconds between two checks of all sockets. */
 const lookNs = 1e9
-/** Silent connections whose processes are looked at by one of them, and nanoseconds until the same is looked at again. */
+/**
+ * Maximum number of silent connections whose process is checked at a time; nanoseconds until the next check of each.
+ */
 const mostAsked = 128
 const askNs = 300e9
-/** Part of the memory of tables that connections and their requests may have, and what that is by default. */
+/** Maximum part of the table memory for connections and their requests, and its default. */
 const share = 3 / 8
 const usualBytes = 24 * 2 ** 20
-/** Bytes of a connection (measured, with the largest of most decoders), and of one that is no longer looked at. */
+/** Bytes of a connection (measured, with the largest of most decoders), and of one that is no longer decoded. */
 const streamBytes = 1_560
 const overBytes = 400
-/** Part of the connections that give way at a time where there are too many. */
+/** Part of the connections that give way at a time when there are too many. */
 const turnPart = 1 / 64
-/** Requests of a connection that are ended at a time when it closes. */
+/** Maximum number of requests ended at a time when their connection closes. */
 const mostClosed = 64
 /** Milliseconds that giving memory back may take. */
 const shedMs = 5
-/** Why operations end that cannot be told any more: by their bytes, and where bytes found no buffer to be read into. */
+/** Why operations can no longer be followed: by their bytes, and because bytes found no buffer to be read into. */
 const framingLost = 'framing_lost'
 const buffersBusy = 'buffers_busy'
 
@@ -52,7 +54,7 @@ export class Streams {
   readonly #isGone: (pid: number) => boolean
   readonly #noRoom: () => DropReasonName
   #lookedNs = 0
-  /** Those that ended with more under way than is ended at a time. */
+  /** Connections that ended with more operations than are ended at a time. */
   readonly #closing = new Set<Stream>()
   #timer: NodeJS.Immediate | undefined
   readonly #giveUp = (stream: Stream): void => {
@@ -82,7 +84,7 @@ export class Streams {
     return this.#pool.abandoned
   }
 
-  /** Connections that were not what they seemed. */
+  /** Connections that turned out to speak another protocol. */
   get refused(): number {
     return this.#pool.refused
   }
@@ -95,7 +97,7 @@ export class Streams {
     return this.#pool.used
   }
 
-  /** What connections and requests hold, and what of that requests do. */
+  /** Bytes of connections and requests, and the requests' part. */
   get bytes(): number {
     return this.#room.bytes + this.#pool.waitingBytes
   }
@@ -120,7 +122,7 @@ export class Streams {
     if (this.#room.isOver) this.#room.reclaim(this.#room.turn, 0, this.#giveUp)
   }
 
-  /** A connection's bytes met a fault of svc's: it is looked at no more, whatever its decoder says to that. */
+  /** Reading failed because of a fault in svc: the connection is no longer decoded, whatever its decoder reports. */
   abandon(connection: number): void {
     const stream = this.#streams.get(connection)
     if (stream === undefined) return
@@ -128,14 +130,13 @@ export class Streams {
     try {
       stream.giveUp('internal_error')
     } catch {
-      // What is under way there stays as it is.
+      // Its operations in progress are left unchanged.
     }
   }
 
   /**
-   * Lets go of sockets of which nobody tells the end, once they were silent for long: those of UDP, those whose bytes are no
-   * longer passed on, and those whose process has ended, as the news of their end found no room in the ring. To be called
-   * every now and then with the monotonic clock.
+   * Closes silent sockets whose end is not reported: those of UDP, those whose bytes are no longer passed on, and those
+   * of ended processes (the record of their end found the ring full). Call it periodically with the monotonic clock.
    */
   tick(nowNs: number): void {
     if (nowNs - this.#lookedNs < lookNs) return
@@ -156,7 +157,7 @@ export class Streams {
     }
   }
 
-  /** Does at once what takes several turns of the loop where many requests end together. */
+  /** Finishes immediately what otherwise takes several turns of the event loop because many requests end together. */
   settle(): void {
     clearImmediate(this.#timer)
     this.#timer = undefined
@@ -165,7 +166,7 @@ export class Streams {
     this.#pool.settle()
   }
 
-  /** Looks no further: what is under way makes nothing, as its end is not known. */
+  /** Stops decoding: requests in progress produce nothing, because their end is unknown. */
   close(): void {
     for (const stream of this.#streams.values()) {
       stream.giveUp('')
@@ -174,7 +175,7 @@ export class Streams {
     this.settle()
   }
 
-  /** The stream of a connection that is new, or speaks another protocol than before. */
+  /** The stream of a connection that is new or changed its protocol. */
   #open(segment: Segment, before: Stream | undefined): Stream | undefined {
     if (before !== undefined) {
       before.giveUp(framingLost)
@@ -183,7 +184,7 @@ export class Streams {
     const protocol = this.#protocols.get(segment.protocol)
     if (protocol === undefined) return undefined
     if (this.#pool.isShut) {
-      // A call of the client most likely asks for something.
+      // A call of the client is most likely a request.
       if (segment.received === segment.server) this.#pool.sink.lost('no_memory', 1)
       return undefined
     }
@@ -195,7 +196,7 @@ export class Streams {
     return stream
   }
 
-  /** Its connection ended; `isLong`: there is more to do than is done at a time. */
+  /** Its connection ended; `isLong`: some of its operations are ended later. */
   #close(stream: Stream, isLong: boolean): void {
     if (!isLong) {
       this.#drop(stream)
@@ -238,11 +239,11 @@ class Stream extends Tenant implements StreamConnection {
   readonly connection = new Connection()
   readonly joined: boolean
   errno = 0
-  /** The newest request of which it is known that a thread was sampled at work on it, and answers; 0: none. */
+  /** Number of the newest request that its thread was sampled working on and has begun to answer; 0: none. */
   served = 0
   #tid = 0
   #blocking = false
-  /** Nanoseconds of the monotonic clock: the newest call, and when to look whether its process has ended. */
+  /** Nanoseconds of the monotonic clock: the newest call, and when to check whether its process has ended. */
   newestNs = 0
   askNs = 0
   readonly #pool: OperationPool<Stream>
@@ -251,12 +252,12 @@ class Stream extends Tenant implements StreamConnection {
   #responses: ByteFlow
   readonly #datagrams: boolean
   #over = false
-  /** It is given up while it goes on, for this reason. */
+  /** It was given up while the connection continues; `#reason` has the reason. */
   leaving = false
   #reason: DropReasonName | '' = ''
-  /** Why operations are abandoned now. */
+  /** Why operations are being abandoned. */
   #cause: DropReasonName = framingLost
-  /** Bytes that it holds beside its operations. */
+  /** Bytes that it holds in addition to its operations. */
   #ownBytes: number
 
   constructor(protocol: Protocol, segment: Segment, pool: OperationPool<Stream>) {
@@ -317,7 +318,7 @@ class Stream extends Tenant implements StreamConnection {
     return this.connection.peerPort
   }
 
-  /** `noRoom`: why bytes are missing that went by before it. */
+  /** `noRoom`: why bytes before this segment are missing. */
   segment(segment: Segment, noRoom: () => DropReasonName): void {
     if (this.#over) return
     this.used = true
@@ -343,17 +344,19 @@ class Stream extends Tenant implements StreamConnection {
       flow.gap(unseen)
       if (tail > 0 && !this.#over) flow.feed(bytes, first, end, timeNs, (sequence + length - tail) >>> 0)
     }
-    // What the decoder of a refused connection still has is nothing that anybody asked for.
+    // Operations left in the decoder of a refused connection are not requests.
     if (this.#over) this.#leave()
     this.#settleBytes()
   }
 
-  /** Its end will not be told: it was refused, or is a socket of UDP, whose bytes have no sequence numbers. */
+  /** Its end will not be reported: it was refused, or is a UDP socket, whose bytes have no sequence numbers. */
   get endless(): boolean {
     return this.#over || this.#datagrams
   }
 
-  /** It goes on unseen: what is under way is counted as lost for this reason, or forgotten where there is none. */
+  /**
+   * Stops decoding a live connection: operations in progress count as lost for `reason`, or are forgotten if it is ''.
+   */
   giveUp(reason: DropReasonName | ''): void {
     if (this.#over) return
     this.leaving = true
@@ -362,13 +365,13 @@ class Stream extends Tenant implements StreamConnection {
     this.#over = true
   }
 
-  /** Nothing more is expected of it. */
+  /** Closes a connection from which nothing more is expected. */
   silent(nowNs: number): boolean {
     this.newestNs = nowNs
     return this.close(0)
   }
 
-  /** Ends some of what is under way; true: there is more, and `closeMore` is to be called. */
+  /** Ends some of the operations in progress; true: there are more, and `closeMore` is to be called. */
   close(errno: number): boolean {
     if (this.#over) return false
     this.errno = errno
@@ -457,7 +460,7 @@ class Stream extends Tenant implements StreamConnection {
     this.#pool.sink.refuse(this.connection)
   }
 
-  /** Lets go of what a connection needs that is looked at no more. */
+  /** Releases the memory of a connection that is no longer decoded. */
   #leave(): void {
     this.#decoder.close()
     this.#decoder = blind
@@ -465,7 +468,7 @@ class Stream extends Tenant implements StreamConnection {
     this.#responses = blindFlow
   }
 
-  /** Counts what it holds beside its operations. */
+  /** Counts the memory that it holds in addition to its operations. */
   #settleBytes(): void {
     const bytes = this.#over
       ? overBytes
@@ -475,13 +478,13 @@ class Stream extends Tenant implements StreamConnection {
     this.#ownBytes = bytes
   }
 
-  /** A server's requests are what it receives, a client's what it sends. */
+  /** A server receives requests; a client sends them. */
   #flowOf(segment: Segment): ByteFlow {
     return segment.received === this.server ? this.#requests : this.#responses
   }
 }
 
-/** Its decoder was told of an end that there was not. What was answered, and only waited for a sign of it, is whole. */
+/** Its decoder was given an end that did not happen: an answered operation that only waited for its end is complete. */
 function isUnfinished({ responseNs, call }: Operation): boolean {
   return responseNs === 0 || call.error === 'connection_closed'
 }

@@ -18,29 +18,31 @@ import { SpanExports } from './span-exports.ts'
 import type { TracerOptions, TracerRules } from './tracer-options.ts'
 import { Waiting } from './waiting.ts'
 
-/** While memory is this short, long texts are left out of spans, and calls make none. See `MemoryPressure`. */
+/**
+ * Memory pressure from which long texts are left out of spans, and from which calls have no span. See `MemoryPressure`.
+ */
 const briefPressure = 2
 const countingPressure = 3
 const briefLength = 64
 /** How long a server's span waits for its client on this host. */
 const holdMs = 2000
-/** The same once it is asked what samples are linked to: most clients show up when the ring is next drained. */
+/** The same once samples are linked to spans: most clients are seen when the ring is next drained. */
 const linkedHoldMs = 500
 
 /**
- * Makes spans and request metrics of operations, whichever side found them in the bytes. Allocates nothing per operation
- * once its caches are warm.
+ * Makes spans and request metrics from operations, whichever side found them in the bytes. Allocates nothing per
+ * operation once its caches are warm.
  */
 export class Tracer {
   /** Operations seen, by `signal_type`; `unknown` are those that no protocol could read. */
   readonly collected = new Map<string, number>()
-  /** Exports of telemetry, sent or taken at a receiver's port: neither spans nor metrics. */
+  /** Exports of telemetry, sent or received at a receiver's port: they get neither spans nor metrics. */
   telemetry = 0
   /** Calls of processes that are not observed. */
   unselected = 0
-  /** What was seen where, whoever is observed. */
+  /** Counts by port, for all processes, observed or not. */
   readonly ports = new PortCalls()
-  /** Applies from the next operation on; spans that wait for their other side keep the former rules. */
+  /** Applies from the next operation on; spans that wait for their other side keep the previous rules. */
   rules: TracerRules
   readonly #options: TracerOptions
   readonly #protocols: ReadonlyMap<string, Protocol>
@@ -79,7 +81,7 @@ export class Tracer {
     })
   }
 
-  /** Requests that got a parent, spans of servers that waited for their client in vain, and that wait now. */
+  /** Requests joined with a parent, servers' spans that waited for their client in vain, and those waiting now. */
   get joins(): { readonly joined: number; readonly expired: number; readonly waitingNow: number } {
     const waiting = this.#waiting
     const contexts = this.#contexts
@@ -90,7 +92,7 @@ export class Tracer {
     }
   }
 
-  /** A request begins. Its process may make further requests for it from now on. */
+  /** A request begins. From now on, requests of its process may be its children. */
   begin(operation: Operation): void {
     const request = this.#enter(operation)
     if (!operation.connection.fromBytes) return
@@ -98,16 +100,16 @@ export class Tracer {
     operation.traceRequest = request
   }
 
-  /** Whether `linkOf` is going to be asked; off at first. */
+  /** Turns `linkOf` on or off; off at first. */
   linkSamples(on: boolean): void {
     if (on) this.#requests.start()
     else this.#requests.stop()
   }
 
   /**
-   * The span of a request that a thread was sampled at work on, by the number that the kernel side gave it (see
-   * `requestNumber`). Undefined where there is none, where it is not certain, or while the span waits for its client,
-   * which is half a second at most.
+   * The span of a request that a thread was sampled at work on, by its number from the kernel side (see
+   * `requestNumber`). Undefined if there is none, if it is uncertain, or while the span waits for its client (half a
+   * second at most).
    */
   linkOf(number: number): SpanLink | undefined {
     const requests = this.#requests
@@ -128,7 +130,10 @@ export class Tracer {
     this.#contexts.thread(pid, parentTid, tid)
   }
 
-  /** It is over: it is counted, and becomes a span as the rules say. What the kernel side framed is read here. */
+  /**
+   * The operation ended: it is counted, and becomes a span if the rules say so. If the kernel side framed it, it is
+   * parsed here.
+   */
   end(operation: Operation): void {
     const options = this.#options
     const contexts = this.#contexts
@@ -140,7 +145,7 @@ export class Tracer {
       return
     }
     if (request === undefined) {
-      // Its beginning was not reported: the other requests of its process in that time are not known.
+      // Its beginning was not reported, so other requests of its process during that time are unknown.
       request = this.#enter(operation)
       request.alone = false
     }
@@ -184,21 +189,21 @@ export class Tracer {
     this.#joinTrace(operation, request, resource, nowMs)
   }
 
-  /** It is given back without an end that could be reported: it has no span. */
+  /** The operation is returned without a reportable end: it has no span. */
   abandon(operation: Operation): void {
     const request = this.#requestOf(operation)
     if (request !== undefined) this.#contexts.forget(request)
   }
 
-  /** The connection does not speak the protocol that the kernel side took it for. */
+  /** The connection does not speak the protocol that the kernel side detected. */
   refuse(connection: Connection): void {
     this.ports.refused(connection.serverPort)
     this.#options.refuse(connection.id)
   }
 
   /**
-   * Adds operations that the kernel only counted to the metrics; `operation` has what they share. Their spans are counted
-   * as dropped elsewhere.
+   * Adds operations that the kernel only counted to the metrics; `operation` has their common properties. Their spans
+   * are counted as dropped elsewhere.
    */
   counted(operation: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
     const options = this.#options
@@ -219,13 +224,13 @@ export class Tracer {
     options.red.merge(options.resourceOf(connection), duration, dimensions, count, sumNs, own)
   }
 
-  /** Counts operations that were lost, by reason (`framing_lost`, `no_memory`). Nothing else is known of them. */
+  /** Counts operations that were lost, by reason (`framing_lost`, `no_memory`). Nothing else is known about them. */
   lost(reason: DropReasonName, operations: number): void {
     this.#unknown(operations)
     this.#options.drop(reason, operations)
   }
 
-  /** Hands on the spans whose other side did not show up in time. To be called a few times a second. */
+  /** Emits spans whose other side was not seen in time. Call it a few times a second. */
   tick(): void {
     const nowMs = this.#options.now()
     this.#waiting.expire(nowMs)
@@ -233,7 +238,7 @@ export class Tracer {
     this.#contexts.expire(nowMs)
   }
 
-  /** Hands on all that waits. */
+  /** Emits all waiting spans. */
   flush(): void {
     this.#waiting.expire(Number.POSITIVE_INFINITY)
     this.#edges?.expire(Number.POSITIVE_INFINITY)
@@ -251,22 +256,22 @@ export class Tracer {
     return request
   }
 
-  /** Its place in a trace, once; undefined where its beginning was not reported, or has been forgotten. */
+  /** Its request, whose reference is cleared; undefined if its beginning was not reported or is forgotten. */
   #requestOf(operation: Operation): Request | undefined {
     if (!operation.connection.fromBytes) return this.#contexts.find(this.#key(operation))
     const request = operation.traceRequest as Request | undefined
     operation.traceRequest = undefined
-    // One that was forgotten may be another operation's now.
+    // A forgotten request may have been reused for another operation.
     return request?.owner === operation ? request : undefined
   }
 
-  /** Fills the call of an operation that no decoder read; false: its protocol cannot read it. */
+  /** Parses an operation that no decoder read; false if its protocol cannot parse it. */
   #fillCall(operation: Operation): boolean {
     operation.call.clear()
     return this.#protocols.get(operation.connection.protocol)?.fillCall?.(operation) === true
   }
 
-  /** Fills the span with all but its place in a trace, and leaves out texts that are longer than `mostLength`. */
+  /** Fills the span except for its ids, and leaves out texts longer than `mostLength`. */
   #fillSpan(operation: Operation, mostLength: number): void {
     const span = this.#span
     const { call } = operation
@@ -301,7 +306,8 @@ export class Tracer {
     else this.#fill(span.traceId)
     if (client !== undefined) meet(span, client)
     if (!server) {
-      // The hooks run at the end of a call, when the other side may already have gone on: a child lies in its parent.
+      // The hooks run at the end of a call, when the other side may already have continued: a child lies within its
+      // parent.
       span.startUs = Math.min(span.startUs, request.childStartUs)
       span.endUs = Math.max(span.endUs, request.childEndUs)
     }
@@ -334,7 +340,7 @@ export class Tracer {
     this.#emit(resource, span, certain, linked)
   }
 
-  /** Lets spans wait no longer whose ids somebody needs. Many are asked for at a time. */
+  /** Emits waiting spans that samples are linked to; at most every 100 ms, because links are requested in bulk. */
   #settle(): void {
     const nowMs = this.#options.now()
     if (nowMs - this.#settledMs < 100) return
@@ -352,7 +358,7 @@ export class Tracer {
     options.spans.add(resource, options.scope, span)
   }
 
-  /** The server's side of a client's request may have been told before. */
+  /** The server's side of a client's request may have been reported before. */
   #beginClient(request: Request): void {
     const contexts = this.#contexts
     const startOf = this.#startOf
@@ -376,11 +382,11 @@ export class Tracer {
     this.#waiting.found(held)
   }
 
-  /** Names the request, for `contexts`; filled again for each. */
+  /** The key of the request for `contexts`; the object is reused. */
   #key({ connection, call, sequence }: Operation): Start {
     const startOf = this.#startOf
     const { server, localPort, peerPort } = connection
-    // What a broker hands out has no other side at its beginning: the producer is long gone.
+    // A message that a broker delivers has no other side at its beginning: the producer is long gone.
     const consumes = connection.fromBytes && call.kind === SpanKind.consumer
     startOf.server = server || consumes
     startOf.sequence = consumes ? 0 : sequence
@@ -389,7 +395,7 @@ export class Tracer {
     return startOf
   }
 
-  /** The same with all that is known when it begins. */
+  /** The key with everything known when the request begins. */
   #start(operation: Operation): Start {
     const { connection, tid, startNs } = operation
     const startOf = this.#key(operation)
@@ -403,7 +409,7 @@ export class Tracer {
     return startOf
   }
 
-  /** Kept whatever its trace. */
+  /** Kept regardless of the sampling of its trace. */
   #certain({ call, durationNs }: Operation): boolean {
     const { rules } = this
     return (
@@ -414,8 +420,8 @@ export class Tracer {
   }
 
   /**
-   * Decides by the trace id, alike for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
-   * (W3C Trace Context level 2), and what lies above the threshold is kept. Of them 6 are precise enough.
+   * Decides by the trace id, the same for all its spans and as OpenTelemetry's samplers do: its last 7 bytes are random
+   * (W3C Trace Context level 2), and ids above the threshold are kept. 6 of these bytes are precise enough.
    */
   #isInRatio(traceId: Uint8Array): boolean {
     let value = 0
@@ -434,15 +440,15 @@ export class Tracer {
 }
 
 /**
- * The number under which samples are linked to a request that is over, 0 where they are not: an event loop may have
- * gone on with another one, unless there was none.
+ * The number under which samples are linked to a finished request, or 0 if they are not: an event loop may have
+ * switched to another request, unless there was none.
  */
 function linkedNumber({ connection, sampled }: Operation, request: Request): number {
   const certain = request.blocking || (request.alone && !connection.doubt)
   return sampled && certain ? request.number : 0
 }
 
-/** What a request says of its place in a trace: its decoder has read it, or it is in the head that the kernel found. */
+/** The trace context that a request carries: read by its decoder, or from the head that the kernel found. */
 function contextOf({ connection, context, head }: Operation): TraceContext {
   if (connection.fromBytes) return context
   context.clear()
@@ -468,7 +474,10 @@ class Start {
   startUs = 0
 }
 
-/** A server's span meets its client: it lies within it, as far as that is known, and the client will lie around it. */
+/**
+ * Aligns a server's span with its client: it lies within the client's span, as far as that is known, and the client's
+ * span will include it.
+ */
 function meet(span: Span, client: Request): void {
   if (client.ended) {
     span.startUs = Math.max(client.startUs, Math.min(span.startUs, client.endUs))

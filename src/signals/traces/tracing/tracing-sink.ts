@@ -1,5 +1,4 @@
 import { type Logger, limitRepeats } from '../../../foundation/lib/logger.ts'
-import type { CaptureSink } from '../../../foundation/model/capture-sink.ts'
 import type { DropReasonName } from '../../../foundation/model/drop-reasons.ts'
 import type { Operation, Segment } from '../../../foundation/model/stream.ts'
 import type { Streams } from './streams.ts'
@@ -12,19 +11,19 @@ export interface TracingSinkOptions {
   readonly drop: (reason: DropReasonName, operations: number) => void
   /** Called with operations that the kernel only counted. */
   readonly counted: (operations: number) => void
-  /** Has the kernel pass on no more bytes of a connection, by its id. */
+  /** Stops the kernel from passing on bytes of a connection, by its id. */
   readonly refuse: (connection: number) => void
   readonly log: Logger
 }
 
-/** Between two lines of the log about faults in one protocol, in milliseconds. */
+/** Milliseconds between two log lines about faults in one protocol. */
 const sayMs = 60_000
 
 /**
- * Takes what a capture sees. Bytes on which a parser of svc fails cost the span of that request, or those of its
- * connection from then on, and nothing else.
+ * Takes the records of a capture. Bytes on which an svc parser fails cost only the span of that request, or the later
+ * spans of its connection.
  */
-export class TracingSink implements CaptureSink {
+export class TracingSink {
   readonly #options: TracingSinkOptions
   readonly #tracer: Tracer
   readonly #streams: Streams
@@ -37,6 +36,7 @@ export class TracingSink implements CaptureSink {
     this.#repeated = limitRepeats(options.log, sayMs)
   }
 
+  /** A request that the kernel side frames has a complete head; fields of the response are not set yet. */
   begin(operation: Operation): void {
     try {
       this.#tracer.begin(operation)
@@ -45,6 +45,7 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** The same operation has ended. */
   end(operation: Operation): void {
     try {
       this.#tracer.end(operation)
@@ -53,6 +54,7 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** Bytes of a connection that is read in user space. */
   segment(segment: Segment): void {
     try {
       this.#streams.segment(segment)
@@ -63,15 +65,21 @@ export class TracingSink implements CaptureSink {
     }
   }
 
+  /** A thread started another thread of its process; ids are of the initial pid namespace. */
   thread(pid: number, parentTid: number, tid: number): void {
     this.#tracer.thread(pid, parentTid, tid)
   }
 
+  /**
+   * Operations that the kernel only counted: `operation` holds their common properties. An HTTP/1 head is minimal, with
+   * the target `*`, since the path is unknown. `sumNs`: sum of their durations; `buckets`: their histogram.
+   */
   counted(operation: Operation, count: number, sumNs: number, buckets: ArrayLike<number>): void {
     this.#tracer.counted(operation, count, sumNs, buckets)
     this.#options.counted(count)
   }
 
+  /** Operations that were recorded but not read for lack of time; nothing else is known about them. */
   skipped(operations: number): void {
     this.#tracer.lost('shutdown', operations)
   }

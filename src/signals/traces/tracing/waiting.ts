@@ -2,48 +2,48 @@ import type { Resource } from '../../../foundation/model/resource.ts'
 import { Span } from '../../../foundation/model/span.ts'
 import { AgeList, Pair, PairTable } from './pair-table.ts'
 
-/** Hands a span on. The span is reused. `certain`: it is kept whatever its trace. `linked`: as `hold` was told. */
+/** Emits a span, which is reused. `certain`: it is kept regardless of sampling. `linked`: as given to `hold`. */
 export type Emit = (resource: Resource, span: Span, certain: boolean, linked: number) => void
 
-/** How many may be held. A power of two. */
+/** Maximum number of waiting spans. A power of two. */
 const most = 8_192
-/** What an entry takes without the texts of its span, waiting or kept for later use; measured. */
+/** Size of an entry without the texts of its span, waiting or in the pool; measured. */
 const entryBytes = 2048
-/** Entries that are kept for later use. */
+/** Maximum number of spare entries in the pool. */
 const mostFree = 1024
-/** Most that the texts of waiting spans may take, by estimate. */
+/** Maximum size of the texts of waiting spans, estimated. */
 const maxHeldBytes = 8 * 1024 * 1024
 
-/** A server's span that waits. Instances are used again, the last one first: those stay in the cache. */
+/** A server's span that waits. Instances are reused, the most recent first, because those are in the CPU cache. */
 class Held extends Pair<Held> {
   atMs = 0
-  /** What the texts of its span take, by estimate. */
+  /** Size of the texts of its span, estimated. */
   bytes = 0
   certain = false
   linked = 0
-  /** Its trace was told to others already. */
+  /** Its trace was already reported elsewhere. */
   decided = false
   resource: Resource | undefined
   readonly span = new Span()
 }
 
 /**
- * Spans of servers whose client is a process of this host and has not been seen yet: a client's hook runs at the end of
- * its call, when the server may long have answered. They wait `holdMs` at most, in bounded memory: of entries, and of
- * bytes of text.
+ * Spans of servers whose client is a process of this host and was not seen yet: a client's hook runs at the end of its
+ * call, when the server may long have answered. They wait `holdMs` at most, with bounds on their number and on the
+ * bytes of their texts.
  */
 export class Waiting {
   /** Spans that found their client. */
   joined = 0
-  /** Spans that waited in vain, those included that had to make room. */
+  /** Spans that waited in vain, including those removed to make room. */
   expired = 0
-  /** What their texts take, in bytes by estimate. */
+  /** Estimated bytes of their texts. */
   heldBytes = 0
   readonly #table = new PairTable<Held>(most)
   readonly #free: Held[] = []
   readonly #holdMs: number
   readonly #emit: Emit
-  /** In the order of arrival. */
+  /** In order of arrival. */
   readonly #line = new AgeList<Held>()
 
   constructor(holdMs: number, emit: Emit) {
@@ -56,12 +56,12 @@ export class Waiting {
     return this.#line.length
   }
 
-  /** Memory that is taken now, by estimate. */
+  /** Estimated memory in use. */
   get bytes(): number {
     return this.heldBytes + (this.waitingNow + this.#free.length) * entryBytes
   }
 
-  /** Gives back memory: entries kept for later use first, then spans, which are handed on without a parent. */
+  /** Frees memory: spare entries first, then waiting spans, which are emitted without a parent. */
   shed(bytes: number): number {
     const before = this.bytes
     while (before - this.bytes < bytes && this.#free.pop() !== undefined);
@@ -73,8 +73,8 @@ export class Waiting {
   }
 
   /**
-   * A copy of a span waits from now on. `linked`: the number of its request, where samples are linked to it. `decided`: its
-   * trace was told to others already, so that its client can only take that one over.
+   * Holds a copy of a span. `linked`: the number of its request if samples are linked to it. `decided`: its trace was
+   * already reported elsewhere, so its client can only take over that one.
    */
   hold(
     sequence: number,
@@ -107,29 +107,29 @@ export class Waiting {
     this.heldBytes += bytes
   }
 
-  /** The span that waits for this client; undefined where there is none. To be changed, and then released. */
+  /** The span that waits for this client; undefined if there is none. Change it, then release it. */
   find(sequence: number, ports: number): Held | undefined {
     return this.#table.find(sequence, ports)
   }
 
-  /** Its client is known: hands the span on. */
+  /** Its client is known: emits the span. */
   found(held: Held): void {
     this.joined++
     this.#release(held)
   }
 
-  /** Its client is known, and stands in another trace: hands the span on as it is. */
+  /** Its client is known and is in another trace: emits the span unchanged. */
   parted(held: Held): void {
     this.#giveUp(held)
   }
 
-  /** Gives up what was held long enough; all of it when `nowMs` is infinite. The spans are handed on as they are. */
+  /** Emits spans that waited long enough, unchanged; all of them if `nowMs` is infinite. */
   expire(nowMs: number): void {
     const line = this.#line
     while (line.first !== undefined && nowMs - line.first.atMs >= this.#holdMs) this.#giveUp(line.first)
   }
 
-  /** Gives up those that samples are linked to, where they were held for so long. Looks at all, at most. */
+  /** Emits spans linked to samples that waited `heldMs` or longer. Checks all of them at most. */
   settle(nowMs: number, heldMs: number): void {
     for (let held = this.#line.first; held !== undefined && nowMs - held.atMs >= heldMs; ) {
       const { newer } = held
@@ -138,13 +138,13 @@ export class Waiting {
     }
   }
 
-  /** Lets go; the span is handed on without a parent. */
+  /** Frees the entry; the span is emitted without a parent. */
   #giveUp(held: Held): void {
     this.expired++
     this.#release(held)
   }
 
-  /** Frees it, and hands the span on. */
+  /** Frees the entry and emits the span. */
   #release(held: Held): void {
     const resource = held.resource!
     this.#table.delete(held)
@@ -157,7 +157,7 @@ export class Waiting {
   }
 }
 
-/** What the texts of a span take: two bytes for each character, at most. */
+/** Size of the texts of a span: two bytes for each character, at most. */
 function textBytes(span: Span): number {
   let characters = span.name.length + span.traceState.length + span.statusMessage.length
   for (let i = 0; i < span.attributes.size; i++) {
@@ -168,7 +168,7 @@ function textBytes(span: Span): number {
   return 2 * characters
 }
 
-/** Lets go of the texts of a span that is kept for later use. */
+/** Releases the texts of a span in the pool. */
 function letGo(span: Span): void {
   span.name = ''
   span.traceState = ''

@@ -1,4 +1,4 @@
-// Documents on svc itself, for `documents.ts`.
+// Documents about svc itself, for `documents.ts`.
 
 import {
   amount,
@@ -219,7 +219,7 @@ export const agentDocument = named(
   }),
 )
 
-/** What `svc doctor` found. */
+/** The results of `svc doctor`. */
 export const doctorDocument = named(
   'Doctor',
   object('Host checks.', {

@@ -1,4 +1,4 @@
-// How a browser gets to its cookie: the link for a person, and the exchange of the link's key.
+// How a browser gets its cookie: the link for a user, and the exchange of the link's key.
 
 import { failure, json } from '../answer.ts'
 import { authorityOf } from '../guard.ts'
@@ -25,7 +25,7 @@ const sessionDocument = named(
   object('The browser is signed in, by the cookie in this answer.', { status: oneOf('`ok`.', ['ok']) }),
 )
 
-/** Attempts of one client in a second. */
+/** Attempts per client and second. */
 const mostAttempts = 10
 
 export function browserOperations({ key, tls, link }: Browsers): Operation[] {

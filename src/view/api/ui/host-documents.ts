@@ -1,4 +1,4 @@
-// Documents on the host and its services, for `documents.ts`.
+// Documents about the host and its services, for `documents.ts`.
 
 import {
   amount,

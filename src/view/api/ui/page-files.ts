@@ -15,7 +15,7 @@ const types: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
 }
 
-/** Nothing from elsewhere, nothing inline, in no frame; it talks to this server alone. */
+/** Same origin only, nothing inline, no framing. */
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -37,7 +37,7 @@ const encodings = [
 
 const index = 'index.html'
 
-/** Serves the files of `directory` (`tools/bundle-ui.ts` writes them). Where they are missing the page says so. */
+/** Serves the files of `directory` (written by `tools/bundle-ui.ts`). If they are missing, the page says so. */
 export function pageFiles(directory: string): Operation[] {
   const names = namesIn(directory)
   const page = (request: ApiRequest) =>
@@ -107,7 +107,7 @@ async function file(
   return answer(200, type, body, { 'Content-Encoding': encoding, Vary: 'Accept-Encoding', ...more })
 }
 
-/** Whether a list of codings (RFC 9110 §12.5.3) takes one; a weight of 0 refuses it. */
+/** Whether a list of codings (RFC 9110 §12.5.3) accepts one; a weight of 0 excludes it. */
 function accepts(list: string, encoding: string): boolean {
   return list.split(',').some(each => {
     const [name = '', ...parameters] = each.split(';').map(part => part.trim().toLowerCase())

@@ -1,4 +1,4 @@
-/** The pages below `/ui/`, in the order of their list. `service` is opened from others. */
+/** The pages below `/ui/`, in menu order. `service` is opened from others. */
 export const pageIds = [
   'overview',
   'map',

@@ -247,7 +247,7 @@ export function uiOperations(source: UiSource): Operation[] {
 
 type Asked = Pick<ApiRequest, 'parameters' | 'texts'>
 
-/** A document that may be followed. */
+/** A document that can be followed. */
 function lines<T>(
   name: string,
   id: string,

@@ -21,10 +21,10 @@ import type {
 
 /**
  * A followed document. It is pulled, so that a slow reader costs no memory: missed updates are skipped and counted, or
- * sent at once. Between two calls nothing is computed, except data that has to be collected as it arrives.
+ * sent at once. Between two calls nothing is computed, except data that must be collected as it arrives.
  */
 export interface Live<T> {
-  /** Time from one look to the next. */
+  /** Polling interval. */
   readonly everyMs: number
   /** New lines; the first call returns the current state, in at least one line. */
   next(): readonly T[] | Promise<readonly T[]>
@@ -41,9 +41,9 @@ export interface TracesQuery {
   readonly errors: boolean
   readonly min_ms: number
   readonly max_ms: number
-  /** In names and attribute values, without regard to case. */
+  /** In names and attribute values, case-insensitive. */
   readonly q: string
-  /** Milliseconds back from now; a trace is in between when it began there. 0: no bound. */
+  /** Milliseconds before now, in which the trace began. 0: no bound. */
   readonly since_ms: number
   readonly until_ms: number
   readonly sort: 'slow' | 'new' | 'errors'
@@ -62,13 +62,13 @@ export interface LogsQuery {
 export interface FlameQuery {
   readonly kind: ProfileKind
   readonly service: string
-  /** Milliseconds back from now. `until` 0: now. `since` 0: the whole window. */
+  /** Milliseconds before now. `until` 0: now. `since` 0: the whole window. */
   readonly since_ms: number
   readonly until_ms: number
   /** The same for the profile to compare with; both 0: none. */
   readonly base_since_ms: number
   readonly base_until_ms: number
-  /** Nodes at most. */
+  /** Maximum number of nodes. */
   readonly limit: number
 }
 
@@ -77,7 +77,7 @@ export interface TapQuery {
   readonly service: string
   readonly errors: boolean
   readonly min_ms: number
-  /** Items also as OTLP JSON. */
+  /** Include items as OTLP JSON. */
   readonly otlp: boolean
 }
 
@@ -85,7 +85,7 @@ export interface TryQuery {
   readonly signal: SignalName
   /** YAML, as below `pipeline:`. */
   readonly rules: string
-  /** To be tried on, at most. */
+  /** Maximum number of items to try them on. */
   readonly items: number
   /** Aborts when the reader has gone. */
   readonly left: AbortSignal
@@ -97,10 +97,10 @@ export interface UiSource {
   map(seconds: number): Live<MapLine>
   service(name: string): Live<ServiceLine>
   traces(query: TracesQuery): Live<TracesLine>
-  /** Undefined: nothing of it is kept. */
+  /** Undefined: no spans are kept. */
   trace(traceId: string): TraceDocument | undefined
   metrics(): Promise<MetricsDocument>
-  /** Undefined: there is no such metric. */
+  /** Undefined: no such metric. */
   series(name: string): Live<SeriesLine> | undefined
   logs(query: LogsQuery): Live<LogsLine>
   profiles(kind: ProfileKind, service: string): Live<ProfilesLine>
@@ -111,6 +111,6 @@ export interface UiSource {
   tryRules(query: TryQuery): Promise<TryDocument> | undefined
   agent(): Promise<AgentDocument>
   doctor(): Promise<DoctorDocument>
-  /** The number of a process, a port, or the name of a service, an executable, a container or a pod. */
+  /** A PID, a port, or the name of a service, an executable, a container or a pod. */
   explain(target: string): Promise<ExplainDocument>
 }

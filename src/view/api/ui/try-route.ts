@@ -1,4 +1,4 @@
-// `POST /ui/api/try`: the only one below `/ui/api/` that takes a body.
+// `POST /ui/api/try`: the only path below `/ui/api/` that accepts a body.
 
 import { nearest } from '../../../foundation/lib/nearest.ts'
 import { type Answer, failure, json } from '../answer.ts'

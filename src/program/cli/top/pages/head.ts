@@ -8,7 +8,7 @@ import type { Canvas } from './page.ts'
 const million = 1e6
 const longestName = 24
 
-/** The host, and at the right what the agent takes of it and what it lost. On a narrow screen the host's numbers give way. */
+/** The host, and on the right the agent's usage and losses. On a narrow screen the host's numbers are cut first. */
 export function headLine({ start, tick }: View, canvas: Canvas): Line {
   const { columns, shown } = canvas
   const agent = tick === undefined ? [] : agentPieces(tick.agent)

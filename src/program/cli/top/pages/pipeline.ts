@@ -16,7 +16,7 @@ import type { Canvas } from './page.ts'
 
 type Signal = PipelineLine['signals'][number]
 
-/** Where data goes and where it is lost. */
+/** Data flow and losses. */
 export function pipelineLines({ pipeline }: View, canvas: Canvas): Line[] {
   if (pipeline === undefined) return [[], ['  Waiting for the agent.']]
   return [...signalLines(pipeline, canvas), ...lossLines(pipeline, canvas), ...nodeLines(pipeline, canvas)]
@@ -30,7 +30,7 @@ function signalLines({ signals }: PipelineLine, canvas: Canvas): Line[] {
 function signalLine(signal: Signal, { unicode }: Canvas): Line {
   const { collected_per_s, exported_per_s, dropped_per_s, queued, queued_bytes, capacity_bytes, full_in_s } =
     signal
-  // Wished drops alone are no trouble; of others it is not known whether they still go on.
+  // Configured drops alone are no problem; whether others still continue is unknown.
   const isLossy = dropped_per_s > 0 && lossesOf({ signals: [signal] }).some(({ isIntended }) => !isIntended)
   const fill = capacity_bytes > 0 ? queued_bytes / capacity_bytes : 0
   const soon = full_in_s === null ? '' : `  full in ${msText(full_in_s * 1000)}`

@@ -6,7 +6,7 @@ import type { Line, Piece } from '../line.ts'
 import type { View } from '../view.ts'
 import { type Canvas, errorLook } from './page.ts'
 
-/** One service: how it goes, who asks whom, what is asked of it, what it is. */
+/** One service: its requests, callers, dependencies, routes and identity. */
 export function serviceLines(view: View, canvas: Canvas): Line[] {
   const { shown } = canvas
   const { service: line, selected } = view

@@ -5,13 +5,13 @@ import { barAt, type Service, shownServices, type View } from '../view.ts'
 import { type Canvas, errorLook } from './page.ts'
 
 const numberWidths = { 'req/s': 6, 'err%': 6, p50: 6, p95: 6, p99: 6 } as const
-/** Of the five columns of numbers, with the gaps before them. */
+/** Width of the five columns of numbers, with their gaps. */
 const numbersWidth = 5 * 7
 const narrowest = 12
 const usual = 18
 const widest = 36
 
-/** The table, with the bar where a person can move it. */
+/** The table, with a selection bar if the user can move it. */
 export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boolean): Line[] {
   const services = shownServices(view)
   const widths = widthsFor(services, canvas)
@@ -19,7 +19,7 @@ export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boo
   if (services.length === 0) return [head, ...emptyLines(view)]
   const at = barAt(view, services)
   const room = Math.max(1, rows - 1)
-  // The bar stays in sight, and the table moves no more than it must.
+  // Keeps the bar visible, and scrolls no more than necessary.
   view.scrolled = Math.max(Math.min(view.scrolled, at, services.length - room), at - room + 1, 0)
   const shown = services.slice(view.scrolled, view.scrolled + room)
   return [
@@ -28,7 +28,7 @@ export function servicesLines(view: View, canvas: Canvas, rows: number, bar: boo
   ]
 }
 
-/** Columns of the texts. Names have no more than they need, and leave some for whom a service calls. */
+/** Widths of the text columns. Names take only what they need, and leave some for the callees. */
 interface Widths {
   readonly name: number
   readonly protocol: number
@@ -70,7 +70,7 @@ function serviceLine(
   const look = marked ? 'inverse' : undefined
   const errors = `${amountText(errors_percent)}${errors_percent > 0 ? (unicode ? '▲' : '!') : ' '}`
   const numbers = [p50_ms, p95_ms, p99_ms].map(ms => padLeft(msText(ms), 6)).join(' ')
-  // One that only calls has no requests of its own: what it counts are calls.
+  // A service that only makes calls has no requests of its own: its numbers are calls.
   const protocols = service.protocols.map(shown).join(',') || '-'
   const line: Piece[] = [
     [`${marked ? '>' : ' '}${padRight(shown(service.name), name)} ${padRight(protocols, protocol)} `, look],

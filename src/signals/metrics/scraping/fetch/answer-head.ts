@@ -1,12 +1,12 @@
-/** The head of an HTTP/1 answer, as far as it matters to who asked with GET (RFC 9112). */
+/** Head of an HTTP/1 response to a GET request, as far as it is needed (RFC 9112). */
 export interface AnswerHead {
   readonly status: number
-  /** The words behind it, as they came. */
+  /** Reason phrase, unchanged. */
   readonly reason: string
-  /** -1: it is not told. */
+  /** -1 if missing. */
   readonly length: number
   readonly chunked: boolean
-  /** The connection may be used again when the body is over. */
+  /** Whether the connection can be reused after the body. */
   readonly keepAlive: boolean
   /** In lower case; '' for none. */
   readonly encoding: string
@@ -15,8 +15,8 @@ export interface AnswerHead {
 }
 
 /**
- * Reads a head of bounded length, up to and without the empty line that ends it, in linear time. Lines may end in LF
- * alone, as those of shell scripts do. A text says why it is none.
+ * Parses a head of limited length, without the empty line at its end, in linear time. Lines may end in LF alone, as
+ * from shell scripts. Returns the reason if it is invalid.
  */
 export function parseAnswerHead(text: string): AnswerHead | string {
   const first = lineEnd(text, 0)
@@ -41,7 +41,7 @@ export function parseAnswerHead(text: string): AnswerHead | string {
   return head
 }
 
-/** All that stands between two line feeds but for the carriage return before the second. */
+/** A line without its line feed and the carriage return before it. */
 function line(text: string, from: number, end: number): string {
   return text.slice(from, text.charCodeAt(end - 1) === 0x0d ? end - 1 : end)
 }
@@ -51,10 +51,10 @@ function lineEnd(text: string, from: number): number {
   return end < 0 ? text.length : end
 }
 
-/** '' where nothing is wrong. */
+/** Returns '' or a fault. */
 function readField(head: { -readonly [K in keyof AnswerHead]: AnswerHead[K] }, field: string): string {
   const colon = field.indexOf(':')
-  // No other name that matters is shorter or longer.
+  // All names of interest have these lengths.
   if (colon < 8 || colon > 17) return ''
   const value = field.slice(colon + 1).trim()
   switch (field.slice(0, colon).toLowerCase()) {
@@ -84,7 +84,7 @@ function readField(head: { -readonly [K in keyof AnswerHead]: AnswerHead[K] }, f
   }
 }
 
-/** Told twice, it is told twice the same (RFC 9112, section 6.3). */
+/** Duplicates must be equal (RFC 9112, section 6.3). */
 function readLength(head: { length: number }, value: string): string {
   const length = /^\d{1,15}$/.test(value) ? Number(value) : -1
   if (length < 0 || (head.length >= 0 && head.length !== length))

@@ -2,37 +2,37 @@ import { type AnswerHead, parseAnswerHead } from './answer-head.ts'
 import { type FetchError, printable } from './fetch-error.ts'
 import type { Lease, PageBuffers } from './page-buffers.ts'
 
-/** Without the place that was asked, which the client knows. */
+/** Without the URL, which the client knows. */
 export interface AnswerFault {
   readonly type: FetchError['type']
   readonly cause: string
 }
 
 export interface AnswerLimits {
-  /** Of the body of an answer with status 200. What is beyond this, compressed or not, is not read. */
+  /** Maximum body of a response with status 200, both compressed and decompressed; more is not read. */
   readonly bodyBytes: number
-  /** The body is about so long, as the one before was. */
+  /** Expected length of the body, from the previous one. */
   readonly expectedBytes: number
 }
 
-/** More than any exporter sends; a proxy may add some. */
+/** More than any exporter sends, with room for a proxy's headers. */
 const maxHeadBytes = 32 * 1024
-/** Of an answer that is no page, only the beginning matters. */
+/** Maximum body of any other response, of which only the start is shown. */
 const refusalBytes = 16 * 1024
 const maxInterim = 8
-/** Of a line between chunks (RFC 9112, section 7.1), extensions included. */
+/** Maximum line between chunks (RFC 9112, section 7.1), extensions included. */
 const maxChunkLine = 4096
-/** Reading goes on with so much room at least. */
+/** Minimum room for reading on. */
 const minRoom = 4096
-/** Lent for a body of that length or more before it is there. */
+/** Maximum memory leased for an announced length before the body arrives. */
 const promisedBytes = 128 * 1024
-/** Behind the largest body: a line, and room for more than it may be. */
+/** Space after the largest body: a line, and room to detect that it is too large. */
 const maxSlack = refusalBytes + maxChunkLine + 2 * minRoom
 
-/** Where heads are read to. Bytes lie here only until the call that brought them returns, so that one serves all. */
+/** Buffer for heads. Its content is only used until the call returns, so all connections share it. */
 const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
-/** Where bytes go that nobody reads: what follows is an answer's head, or nothing good. */
+/** Buffer for bytes without a reader: either a response's head or nothing useful. */
 export function sharedRoom(): Buffer {
   return shared
 }
@@ -43,34 +43,34 @@ const carriageReturn = 0x0d
 type Part = 'head' | 'length' | 'size' | 'chunk' | 'chunk-end' | 'trailer' | 'close' | 'over'
 
 /**
- * Reads one HTTP/1 answer. The body is read into a pooled buffer in one piece, by the kernel itself where `room` is used
- * as its destination; chunks are put together in place. Calls `over` once, when the answer is whole or cannot become so.
+ * Reads one HTTP/1 response. The body is read into one contiguous pooled buffer, directly by the kernel if `room` is
+ * its destination; chunks are joined in place. Calls `over` once, when the response is complete or has failed.
  */
 export class AnswerReader {
   readonly #limits: AnswerLimits
   readonly #buffers: PageBuffers
   readonly #over: (fault: AnswerFault | undefined) => void
   #part: Part = 'head'
-  /** The beginning of a head that came in pieces. */
+  /** Start of a head that arrived in pieces. */
   #begun: Buffer | undefined
   #head: AnswerHead | undefined
   #interim = 0
   #maxBytes = 0
   #lease: Lease | undefined
   #buffer: Buffer = shared
-  /** The body is so long by now. */
+  /** Length of the body so far. */
   #end = 0
-  /** Bytes from here were not looked at; there are none from `#filled`. */
+  /** Unprocessed bytes are from here to `#filled`. */
   #next = 0
   #filled = 0
-  /** Of the body or the chunk. */
+  /** Remaining bytes of the body or the chunk. */
   #left = 0
-  /** Bytes of lines behind the last chunk. */
+  /** Bytes of trailer lines after the last chunk. */
   #trailerBytes = 0
   #whole = false
-  /** Something came behind the answer, or is to come. */
+  /** Whether more bytes follow the response. */
   #surplus = false
-  /** Bytes of the answer, as they came. */
+  /** Size of the response as received. */
   wireBytes = 0
 
   constructor(limits: AnswerLimits, buffers: PageBuffers, over: (fault: AnswerFault | undefined) => void) {
@@ -79,7 +79,7 @@ export class AnswerReader {
     this.#over = over
   }
 
-  /** Undefined as long as it is not whole. */
+  /** Undefined until it is complete. */
   get head(): AnswerHead | undefined {
     return this.#head
   }
@@ -88,7 +88,7 @@ export class AnswerReader {
     return this.#end
   }
 
-  /** The connection can carry another request. */
+  /** Whether the connection can carry another request. */
   get keepsConnection(): boolean {
     return this.#whole && this.#head?.keepAlive === true && !this.#surplus
   }
@@ -98,27 +98,27 @@ export class AnswerReader {
     return this.#buffer.subarray(0, this.#lease === undefined ? 0 : this.#end)
   }
 
-  /** Gives the memory of the body back. */
+  /** Returns the buffer of the body. */
   release(): void {
     this.#lease?.release()
     this.#lease = undefined
     this.#buffer = shared
   }
 
-  /** Where the next bytes may be written to, before `wrote` is called. Not empty. */
+  /** Buffer for the next bytes, to be followed by `wrote`. Not empty. */
   room(): Buffer {
     if (this.#part === 'head' || this.#part === 'over') return shared
     const to = this.#part === 'length' ? this.#filled + this.#left : this.#buffer.length
     return this.#buffer.subarray(this.#filled, to)
   }
 
-  /** So many bytes were written to the last `room`. */
+  /** Processes the bytes written to the last `room`. */
   wrote(count: number): void {
     if (this.#part === 'head') this.#readHead(shared.subarray(0, count))
     else this.#added(count)
   }
 
-  /** Bytes that lie elsewhere. False: there are more of them than the answer has. */
+  /** Processes bytes from another buffer. False if there are more than the response has. */
   take(bytes: Buffer): boolean {
     for (let from = 0; from < bytes.length; ) {
       if (this.#part === 'over') return false
@@ -136,7 +136,7 @@ export class AnswerReader {
     return true
   }
 
-  /** The other side sends no more. */
+  /** The peer closed the connection for sending. */
   closed(): void {
     if (this.#part === 'over') return
     if (this.#part === 'close') this.#finish(undefined)
@@ -154,7 +154,7 @@ export class AnswerReader {
       )
   }
 
-  /** Reads no more. */
+  /** Ends the reading. */
   end(fault: AnswerFault): void {
     this.#finish(fault)
   }
@@ -180,12 +180,12 @@ export class AnswerReader {
       this.#fail('broken', foreignText(all))
       return
     }
-    // An empty line may begin in the bytes before.
+    // The empty line may begin in the earlier bytes.
     const end = headEnd(all, Math.max(0, seen - 3), maxHeadBytes)
     if (end < 0) {
       if (all.length > maxHeadBytes)
         this.#fail('broken', `the response headers are longer than ${maxHeadBytes} bytes`)
-      // A copy, for what was read lies in memory that all share.
+      // A copy, as the bytes are in the shared buffer.
       else this.#begun = this.#begun === undefined ? Buffer.from(all) : all
       return
     }
@@ -199,7 +199,7 @@ export class AnswerReader {
       this.#fail('broken', head)
       return
     }
-    // Interim answers (RFC 9110, section 15.2) come before the one that counts; nobody asked for another protocol.
+    // Interim responses (RFC 9110, section 15.2) precede the final one; a protocol upgrade was not requested.
     if (head.status < 200) {
       this.wireBytes -= rest.length
       if (head.status === 101 || ++this.#interim > maxInterim)
@@ -223,7 +223,7 @@ export class AnswerReader {
     this.#part = head.chunked ? 'size' : head.length >= 0 ? 'length' : 'close'
     this.#left = this.#part === 'length' ? head.length : 0
     const expected = this.#expected
-    // A length is a promise: memory for a large one is lent as it is kept.
+    // A length is only announced, so memory for a large body is leased as it arrives.
     const bytes =
       this.#part === 'length' ? Math.min(head.length, Math.max(expected, promisedBytes)) : expected
     if (!this.#lend(bytes)) return
@@ -264,7 +264,7 @@ export class AnswerReader {
       this.#lend(Math.min(2 * this.#buffer.length, this.#maxBytes + maxSlack))
   }
 
-  /** A refusal is cut short, and the connection is not used again. */
+  /** A body other than a page is cut, and the connection is not reused. */
   #tooLarge(): void {
     if (this.#head?.status !== 200) {
       this.#surplus = true
@@ -281,7 +281,7 @@ export class AnswerReader {
       this.#lend(Math.min(2 * this.#filled, this.#filled + this.#left))
   }
 
-  /** Moves what belongs to the body together, and what is left of a line behind it. */
+  /** Moves the chunks of the body together, and the incomplete line behind them. */
   #readChunks(): void {
     const buffer = this.#buffer
     while (this.#next < this.#filled && this.#part !== 'over') {
@@ -315,7 +315,7 @@ export class AnswerReader {
     if (this.#part === 'size') {
       this.#left = chunkSize(this.#buffer, from, to)
       if (this.#left < 0) this.#fail('broken', 'invalid chunked body: chunk size is not a number')
-      // Known before it comes.
+      // Detected before the chunk arrives.
       else if (this.#end + this.#left > this.#maxBytes) this.#tooLarge()
       else this.#part = this.#left === 0 ? 'trailer' : 'chunk'
     } else if (to > from && this.#part === 'chunk-end')
@@ -331,13 +331,13 @@ export class AnswerReader {
     }
   }
 
-  /** The type checker takes a field for unchanged by a call. */
+  /** The type checker assumes that calls do not change a field. */
   #is(part: Part): boolean {
     return this.#part === part
   }
 }
 
-/** Where the body begins: behind the first empty line; -1: it is not there, in the first `limit` bytes. */
+/** Start of the body, after the first empty line; -1 if it is not within the first `limit` bytes. */
 function headEnd(bytes: Buffer, from: number, limit: number): number {
   let at = bytes.indexOf(lineFeed, from)
   while (at >= 0 && at < limit) {
@@ -349,7 +349,7 @@ function headEnd(bytes: Buffer, from: number, limit: number): number {
   return -1
 }
 
-/** Hexadecimal digits, before an extension or blanks (RFC 9112, section 7.1); -1: it is none, or beyond all bounds. */
+/** Parses hexadecimal digits before an extension or blanks (RFC 9112, section 7.1); -1 if invalid or too large. */
 function chunkSize(bytes: Buffer, from: number, to: number): number {
   let size = 0
   let at = from
@@ -376,12 +376,12 @@ function looksLikeHttp(bytes: Buffer): boolean {
 }
 const protocol = Buffer.from('HTTP/1.')
 
-/** What speaks there, as far as its first bytes tell. */
+/** Description of a peer that does not speak HTTP/1, from its first bytes. */
 export function foreignText(bytes: Buffer): string {
-  // An alert, and a record of a handshake (RFC 8446, section 5.1).
+  // An alert, or a handshake record (RFC 8446, section 5.1).
   if ((bytes[0] === 0x15 || bytes[0] === 0x16) && bytes[1] === 0x03)
     return 'the target uses TLS; set scheme to https'
-  // A frame SETTINGS of stream 0 (RFC 9113, section 6.5).
+  // A SETTINGS frame of stream 0 (RFC 9113, section 6.5).
   if (bytes.length >= 9 && bytes[3] === 4 && bytes.readUInt32BE(5) === 0)
     return 'the target supports only HTTP/2 (a gRPC port?), and svc scrapes over HTTP/1.1'
   return `not an HTTP/1.1 response: ${JSON.stringify(printable(bytes.toString('latin1', 0, 160), 40))}`

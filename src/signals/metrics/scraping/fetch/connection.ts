@@ -12,25 +12,25 @@ import { isNearAddress, isOwnAddress } from './target-place.ts'
 
 export type ConnectionOptions = Omit<DialerOptions, 'onread'> & { readonly lookup: LookupFunction }
 
-/** A silent connection is asked for a sign of life after so long, by TCP: a firewall would forget it. */
+/** Idle time before TCP keep-alive probes, in milliseconds: firewalls forget silent connections. */
 const keepAliveMs = 30_000
 
-/** A connection in the making. */
+/** A connection attempt. */
 export interface Dialing {
   /** Rejects with a `ConnectError`. */
   readonly done: Promise<Connection>
-  /** Ends it at once. */
+  /** Aborts the attempt. */
   stop(): void
 }
 
-/** One request and its answer. */
+/** One request and its response. */
 export interface Exchange {
   readonly reader: AnswerReader
-  /** Undefined: the answer is whole. Never rejects. */
+  /** Undefined if the response is complete. Never rejects. */
   readonly done: Promise<AnswerFault | undefined>
 }
 
-/** An HTTP/1.1 connection, for one request at a time. */
+/** An HTTP/1.1 connection for one request at a time. */
 export class Connection {
   #socket: Socket | undefined
   #reader: AnswerReader | undefined
@@ -38,15 +38,15 @@ export class Connection {
   #isNear = false
   #requests = 0
   #lost = ''
-  /** Called when it is of no more use. */
+  /** Called when the connection is no longer usable. */
   onLost: (() => void) | undefined
 
   private constructor() {}
 
   static dial(options: ConnectionOptions): Dialing {
     const connection = new Connection()
-    // The kernel writes into the buffer of the page, and nothing is allocated for what arrives: 150 kB cost a quarter
-    // of what they cost through events. The runtime offers it where no TLS stands between.
+    // The kernel writes into the buffer of the page, without allocations: 150 kB cost a quarter of reading them through
+    // events. The runtime supports this only without TLS.
     const onread: OnReadOpts = {
       buffer: () => connection.#reader?.room() ?? sharedRoom(),
       callback: count => {
@@ -61,22 +61,22 @@ export class Connection {
     }
   }
 
-  /** The other side is this host. */
+  /** Whether the peer is this host. */
   get isOwn(): boolean {
     return this.#isOwn
   }
 
-  /** The address of the other side means something else to each host. */
+  /** Whether the address of the peer is different on each host (loopback, link-local). */
   get isNear(): boolean {
     return this.#isNear
   }
 
-  /** It carried more than this request. */
+  /** Whether it carried an earlier request. */
   get isUsed(): boolean {
     return this.#requests > 1
   }
 
-  /** Why it is of no more use; '' while it is. */
+  /** Reason why it is no longer usable; '' while it is. */
   get lost(): string {
     return this.#lost
   }
@@ -98,7 +98,7 @@ export class Connection {
     return { reader, done }
   }
 
-  /** What is under way ends with that fault. */
+  /** Closes the connection; a running exchange ends with the fault. */
   close(fault: AnswerFault): void {
     this.#reader?.end(fault)
     this.#lose(fault.cause)
@@ -110,7 +110,7 @@ export class Connection {
     const { remoteAddress, localAddress } = socket
     this.#isOwn = remoteAddress === undefined || isOwnAddress(remoteAddress, localAddress ?? '')
     this.#isNear = isNearAddress(remoteAddress ?? '')
-    // Where `onread` takes the bytes, there are no such events.
+    // With `onread` there are no `data` events.
     socket.on('data', (bytes: Buffer) => this.#take(bytes))
     socket.on('error', error => {
       const cause = `connection lost: ${faultText(error)}`

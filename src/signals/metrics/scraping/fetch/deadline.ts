@@ -1,10 +1,10 @@
-/** The end that one fetch has, whatever it is doing. */
+/** The deadline of one fetch, across all its steps. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout
   readonly #stop: AbortSignal | undefined
   readonly #stopped = (): void => this.#end('stopped')
   #ended: '' | 'timeout' | 'stopped' = ''
-  /** Ends what is under way. */
+  /** Cancels the current step. */
   cancel: (() => void) | undefined
 
   constructor(timeoutMs: number, stop: AbortSignal | undefined) {
@@ -19,7 +19,7 @@ export class Deadline {
     return this.#ended
   }
 
-  /** Nothing is under way any more. */
+  /** Removes the timer. */
   clear(): void {
     clearTimeout(this.#timer)
     this.#stop?.removeEventListener('abort', this.#stopped)
@@ -27,8 +27,8 @@ export class Deadline {
   }
 
   /**
-   * What the promise tells, or undefined when the end comes before it; then `cancel` is called, and `late` for a value
-   * that comes all the same.
+   * Result of the promise; undefined if the deadline comes first. Then `cancel` is called, and `late` with a value that
+   * still arrives.
    */
   wait<T>(promise: Promise<T>, cancel?: () => void, late?: (value: T) => void): Promise<T | undefined> {
     return new Promise((resolve, reject) => {

@@ -1,4 +1,4 @@
-/** Where a fetch ended: what `svc` counts failed scrapes by. */
+/** Where a fetch failed: the label by which failed scrapes are counted. */
 export type FetchFault =
   | 'dns'
   | 'connect'
@@ -8,20 +8,20 @@ export type FetchFault =
   | 'body_too_large'
   | 'bad_encoding'
   | 'redirect'
-  /** The other side speaks no HTTP/1.1, or broke off. */
+  /** The peer does not speak HTTP/1.1, or closed the connection early. */
   | 'broken'
-  /** Ours could not be read, or may not be sent. */
+  /** Our credentials could not be read, or may not be sent. */
   | 'credentials'
-  /** The URL or a header cannot be used. */
+  /** The URL or a header is invalid. */
   | 'settings'
-  /** The pages that are being read take all that they may. */
+  /** The buffers for pages are exhausted. */
   | 'memory'
   | 'stopped'
 
-/** A page, or a list of targets, that could not be had. The message names it, the cause and, where known, the hint. */
+/** A failed fetch of a page or a list of targets. The message has the URL, the cause and, if known, a hint. */
 export class FetchError extends Error {
   readonly type: FetchFault
-  /** Of HTTP, 0: none came. */
+  /** HTTP status; 0 without a response. */
   readonly status: number
 
   constructor(type: FetchFault, message: string, more: { status?: number; cause?: unknown } = {}) {
@@ -32,7 +32,7 @@ export class FetchError extends Error {
   }
 }
 
-/** Foreign text for people: in one line, without control characters, and not longer than `limit`. */
+/** Foreign text for display: one line, without control characters, at most `limit` characters. */
 export function printable(text: string, limit = 200): string {
   const plain = text
     .slice(0, 4 * limit)

@@ -12,8 +12,8 @@ interface Known {
 }
 
 /**
- * Small files that others replace, such as passwords: read again for each request, but for those that come within a
- * second. A job of a thousand targets shares one file.
+ * Small files that other programs replace, such as passwords: cached for a second, so that the thousand targets of a
+ * job share one read.
  */
 export class FreshFiles {
   readonly #known: BoundedMap<string, Known>
@@ -24,11 +24,11 @@ export class FreshFiles {
     this.#freshMs = freshMs
   }
 
-  /** What it holds now. Rejects with an `Error` whose message is the cause alone. */
+  /** Current content. Rejects with an `Error` whose message is only the cause. */
   read(path: string): Promise<string> {
     const known = this.#known.get(path)
     const now = performance.now()
-    // A file system that hangs holds one thread of the pool, not one more with each request.
+    // A hanging file system blocks one thread of the pool, not one more per request.
     if (known !== undefined && (known.underWay || now - known.sinceMs < this.#freshMs)) return known.text
     const entry = { text: readSmall(path), sinceMs: now, underWay: true }
     this.#known.set(path, entry)
@@ -36,19 +36,19 @@ export class FreshFiles {
       () => {
         entry.underWay = false
       },
-      // Who asks now hears of it; the next ones may find it fixed.
+      // Current callers get the error; later ones may find it fixed.
       () => this.#known.delete(path),
     )
     return entry.text
   }
 
-  /** It is read anew when it is asked for next. */
+  /** Drops the cached content. */
   forget(path: string): void {
     this.#known.delete(path)
   }
 }
 
-/** What all targets share. */
+/** Cache shared by all targets. */
 export const freshFiles = new FreshFiles()
 
 async function readSmall(path: string): Promise<string> {

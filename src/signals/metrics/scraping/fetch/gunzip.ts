@@ -4,23 +4,23 @@ import type { Lease, PageBuffers } from './page-buffers.ts'
 
 export interface GunzipLimits {
   readonly bodyBytes: number
-  /** It is about so long. */
+  /** Expected size. */
   readonly expectedBytes: number
 }
 
-/** Small pages of equal lines do better than a hundredth. */
+/** Small pages of similar lines compress better than 1:100. */
 const innocentBytes = 1024 * 1024
 const maxRatio = 100
 const chunkBytes = 64 * 1024
 
 export interface Unpacking {
-  /** The plain bytes and what they lie in. Never rejects. */
+  /** The decompressed bytes and their buffer. Never rejects. */
   readonly done: Promise<{ readonly lease: Lease; readonly bytes: number } | AnswerFault>
-  /** Ends it at once. */
+  /** Aborts it. */
   stop(): void
 }
 
-/** Unpacks gzip in the thread pool, piece by piece, and no further than the limits allow. */
+/** Decompresses gzip in the thread pool, in pieces, up to the limits. */
 export function gunzipInto(packed: Buffer, limits: GunzipLimits, buffers: PageBuffers): Unpacking {
   const gunzip = createGunzip({ chunkSize: chunkBytes })
   const { bodyBytes } = limits

@@ -10,14 +10,14 @@ interface Asked {
   readonly waiting: Answer[]
 }
 
-/** A server that answers does so sooner. */
+/** A responding server answers sooner. */
 const slowMs = 1_000
 const rememberedNames = 1_000
 
 /**
- * The system's way from names to addresses, for at most so many names at a time. Each occupies a thread of the pool for
- * as long as its server is silent, and files and compression need those, too. Names whose server was silent the last time
- * leave one of the places to others.
+ * The system's name resolution, for at most `atOnce` names at a time. Each one blocks a thread of the pool while its
+ * server is silent, and files and compression need threads too. Names whose server was silent last time leave one slot
+ * to the others.
  */
 export function limitedLookup(
   atOnce: number,
@@ -56,7 +56,7 @@ export function limitedLookup(
         if (performance.now() - startedAt >= slowMs) slowNames.set(host, true)
         else slowNames.delete(host)
         asked.delete(key)
-        for (const tell of waiting) tell(...answer)
+        for (const respond of waiting) respond(...answer)
         next()
       })
     }

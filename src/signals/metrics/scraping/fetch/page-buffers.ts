@@ -1,15 +1,15 @@
-/** A buffer on loan. Whoever has it gives it back once, and does not look at it afterwards. */
+/** A leased buffer. The holder releases it once, and does not use it afterwards. */
 export interface Lease {
   readonly buffer: Buffer
   release(): void
 }
 
 export interface PageBuffersOptions {
-  /** Of buffers that nobody uses, for the next ones. */
+  /** Maximum bytes of idle buffers kept for reuse. */
   readonly keptBytes: number
-  /** Of buffers that are used at the same time; twice of it for those who are entitled to theirs. */
+  /** Maximum bytes of leased buffers; twice that for leases within their `entitled` size. */
   readonly leasedBytes: number
-  /** What nobody used for so long is given up. */
+  /** Time after which an idle buffer is freed, in milliseconds. */
   readonly keptMs: number
 }
 
@@ -22,13 +22,13 @@ const smallest = 64 * 1024
 const small = 256 * 1024
 
 /**
- * Buffers for pages, shared by all that fetch: few are read at the same time, and megabytes that are allocated for each
- * page cost more (the kernel clears them) than reading into them.
+ * Pooled buffers for pages, shared by all clients: few pages are read at a time, and allocating megabytes for each one
+ * costs more (the kernel clears them) than reading into them.
  */
 export class PageBuffers {
   readonly #options: PageBuffersOptions
   #mostLeased: number
-  /** The one that was given back last stands at the end: its memory is warm. */
+  /** The last released one is at the end: its memory is warm. */
   #kept: Kept[] = []
   #keptBytes = 0
   #leasedBytes = 0
@@ -39,17 +39,17 @@ export class PageBuffers {
     this.#mostLeased = options.leasedBytes
   }
 
-  /** Bytes of both, the used and those for the next. */
+  /** Bytes of all buffers, leased and idle. */
   get bytes(): number {
     return this.#keptBytes + this.#leasedBytes
   }
 
-  /** Those on loan may take so many bytes at most, if that is less. */
+  /** Lowers the maximum of leased bytes. */
   limit(bytes: number): void {
     this.#mostLeased = Math.min(bytes, this.#options.leasedBytes)
   }
 
-  /** Gives up the oldest of those that nobody uses, until it is about so many bytes. */
+  /** Frees the oldest idle buffers, up to about `bytes`. Returns how many. */
   shed(bytes: number): number {
     const before = this.#keptBytes
     while (before - this.#keptBytes < bytes && this.#kept.length > 0)
@@ -66,9 +66,8 @@ export class PageBuffers {
   }
 
   /**
-   * A buffer of at least so many bytes; undefined where those on loan take all that they may. One that is small is always
-   * to be had, and one no larger than `entitled` far longer than others: pages without end, of some targets, cost no other
-   * its own.
+   * Leases a buffer of at least `bytes`; undefined if too much is leased. Small buffers are always available, and those
+   * up to `entitled` have twice the limit, so that endless pages of some targets do not block others.
    */
   lease(bytes: number, entitled = 0): Lease | undefined {
     const most = this.#mostLeased * (bytes <= entitled ? 2 : 1)
@@ -121,14 +120,14 @@ export class PageBuffers {
   }
 }
 
-/** In steps of a quarter of a power of two, so that pages of about the same size share buffers. */
+/** In steps of a quarter of a power of two, so that pages of similar size share buffers. */
 function sizeFor(bytes: number): number {
   if (bytes <= smallest) return smallest
   const step = 2 ** Math.floor(Math.log2(bytes)) / 4
   return Math.ceil(bytes / step) * step
 }
 
-/** What all targets share. A page of 100,000 series takes 15 MB. */
+/** Pool shared by all targets. A page of 100,000 series takes 15 MB. */
 export const pageBuffers = new PageBuffers({
   keptBytes: 32 * 1024 * 1024,
   leasedBytes: 256 * 1024 * 1024,

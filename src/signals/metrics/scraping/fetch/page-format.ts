@@ -1,7 +1,7 @@
 import type { PageFormat } from '../exposition.ts'
 import { printable } from './fetch-error.ts'
 
-/** In what we read pages, the best first, as Prometheus 3 asks for it (scrape/scrape.go, `acceptHeader`). */
+/** Accepted page formats, the best first, as requested by Prometheus 3 (scrape/scrape.go, `acceptHeader`). */
 export const pageAccept = [
   'application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6',
   'application/openmetrics-text;version=0.0.1;q=0.5',
@@ -10,33 +10,33 @@ export const pageAccept = [
   '*/*;q=0.2',
 ].join(',')
 
-/** `guessed` says why the format was not told, '' where it was: worth telling once. */
+/** `guessed` is the reason why the format was assumed, '' if it was declared; it should be reported once. */
 export type FormatVerdict =
   | { readonly format: PageFormat; readonly guessed: string }
   | { readonly fault: string }
 
 /**
- * In which format a page is, by its Content-Type, as Prometheus 3 decides it (model/textparse/interface.go): by the
- * media type alone, whatever its version. What is not told, or unknown, is `fallback`; '' lets it fail.
+ * Format of a page by its Content-Type, as decided by Prometheus 3 (model/textparse/interface.go): by the media type
+ * alone, whatever its version. A missing or unknown type means `fallback`, or a fault if that is ''.
  */
 export function formatOf(contentType: string, fallback: PageFormat | ''): FormatVerdict {
   const media = contentType === '' ? undefined : mediaType(contentType)
-  if (media === 'text/plain') return told.text
-  if (media === 'application/openmetrics-text') return told.openmetrics
+  if (media === 'text/plain') return declared.text
+  if (media === 'application/openmetrics-text') return declared.openmetrics
   if (media === 'application/vnd.google.protobuf')
     return { fault: 'the page is in protobuf format, which svc did not request and does not support' }
-  const said = JSON.stringify(printable(contentType, 80))
+  const shown = JSON.stringify(printable(contentType, 80))
   const guessed =
     contentType === ''
       ? 'the target sends no Content-Type'
       : media === undefined
-        ? `invalid Content-Type ${said}`
-        : `Content-Type ${said} is not a metrics format`
+        ? `invalid Content-Type ${shown}`
+        : `Content-Type ${shown} is not a metrics format`
   if (fallback !== '') return { format: fallback, guessed: `${guessed}; parsed as ${names[fallback]}` }
   return { fault: `${guessed}; set fallback_scrape_protocol, or fix the target` }
 }
 
-const told = {
+const declared = {
   text: { format: 'text', guessed: '' },
   openmetrics: { format: 'openmetrics', guessed: '' },
 } as const
@@ -45,12 +45,12 @@ const names = { text: 'text format 0.0.4', openmetrics: 'OpenMetrics' }
 
 const token = "[!#$%&'*+\\-.^_`|~0-9a-z]+"
 const typeForm = new RegExp(`^${token}(?:/${token})?$`)
-/** One parameter with the semicolon before it. A value is a token or a quoted text. */
+/** One parameter with the semicolon before it. A value is a token or a quoted string. */
 const parameterForm = new RegExp(`\\s*;\\s*(${token})\\s*=\\s*(${token}|"(?:[^"\\\\\\r\\n]|\\\\.)*")`, 'iy')
-/** Longer ones are foreign to all formats. */
+/** Longer values belong to no known format. */
 const maxLength = 1024
 
-/** Type and subtype in lower case; undefined for what is no media type, as Go's mime.ParseMediaType judges it. */
+/** Type and subtype in lower case; undefined if invalid, as judged by Go's mime.ParseMediaType. */
 export function mediaType(text: string): string | undefined {
   if (text.length > maxLength) return undefined
   const semicolon = text.indexOf(';')
@@ -59,7 +59,7 @@ export function mediaType(text: string): string | undefined {
   return semicolon < 0 || areParameters(text, semicolon) ? type : undefined
 }
 
-/** Each name once, unless with the same value. A semicolon at the end is let pass. */
+/** Names must be unique, unless they have the same value. A semicolon at the end is allowed. */
 function areParameters(text: string, from: number): boolean {
   const known = new Map<string, string>()
   let at = from

@@ -6,25 +6,25 @@ import type { FreshFiles } from './fresh-files.ts'
 export interface RequestHeadOptions {
   readonly access: Access
   readonly files: FreshFiles
-  /** Beside those of `access`, and for the origin alone as these are. */
+  /** Added to those of `access`; also sent only to the origin. */
   readonly headers: Readonly<Record<string, string>>
   readonly accept: string
-  /** What the settings belong to, for messages: `job x`. */
+  /** Owner of the settings, for messages: `job x`. */
   readonly owner: string
 }
 
-/** The fields of requests. What was written, and who we are, goes to the origin only. */
+/** Header fields of requests. Configured headers and credentials are sent only to the origin. */
 export class RequestHead {
   /** Lines for a server that the origin redirected to. */
   readonly strange: string
-  /** Why nothing can be sent; '' where it can. */
+  /** Reason why no request can be sent; '' if it can. */
   readonly fault: string
   readonly #options: RequestHeadOptions
-  /** Lines for the origin, without who we are. */
+  /** Lines for the origin, without credentials. */
   readonly #plain: string
-  /** Names of what was written, in lower case. */
+  /** Names of configured headers, in lower case. */
   readonly #written: ReadonlySet<string>
-  /** Lines for the origin, where no file can change them. */
+  /** Lines for the origin, cached if they do not depend on files. */
   #known: string | undefined
 
   constructor(options: RequestHeadOptions) {
@@ -43,18 +43,18 @@ export class RequestHead {
     this.fault = faults.find(fault => fault !== '') ?? ''
   }
 
-  /** Whether the field is among those that were written. */
+  /** Whether a header with this name is configured. */
   writes(name: string): boolean {
     return this.#written.has(name.toLowerCase())
   }
 
-  /** Something of it is not meant for others. */
+  /** Whether some lines must not be sent to other servers. */
   get isPrivate(): boolean {
     const { basic, authorization } = this.#options.access
     return basic !== undefined || authorization !== undefined || this.#written.size > 0
   }
 
-  /** Lines for the origin; a promise where a file is to be read. `user` is that of the URL, `user:password`. */
+  /** Lines for the origin; a promise if a file must be read. `user` is that of the URL, `user:password`. */
   own(user: string | undefined): string | Promise<string> {
     if (this.#known !== undefined) return this.#known
     const { basic, authorization } = this.#options.access
@@ -75,7 +75,7 @@ export class RequestHead {
     return this.#known
   }
 
-  /** A server refused what came of files: they are read anew. */
+  /** A server rejected credentials from files: they are read again. */
   forget(): void {
     const { basic, authorization } = this.#options.access
     const secrets: (Secret | undefined)[] = [basic?.password, authorization?.credentials]
@@ -106,7 +106,7 @@ export class RequestHead {
   }
 }
 
-/** Why a header cannot be sent as it was written; '' where it can (RFC 9110, section 5). Repeats no value. */
+/** Reason why a header cannot be sent; '' if it can (RFC 9110, section 5). Does not contain the value. */
 export function headerFault(name: string, value: string): string {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(name))
     return `${JSON.stringify(name.slice(0, 64))} is not a valid header name`

@@ -16,7 +16,7 @@ import { redirectedPlace, type TargetPlace, targetPlace } from './target-place.t
 
 export { FetchError } from './fetch-error.ts'
 
-/** When gzip is asked for. `remote`: where the other side is not this host, for which it costs more than it saves. */
+/** When gzip is requested. `remote`: only if the peer is not this host, where it would cost more than it saves. */
 export type Compression = 'always' | 'remote' | 'never'
 
 export interface TargetClientOptions {
@@ -24,13 +24,13 @@ export interface TargetClientOptions {
   readonly url: string
   readonly access: Access
   readonly compression: Compression
-  /** Of the body as it is after decompression. 0: as much as is ever read, 128 MiB. */
+  /** Maximum size of the decompressed body. 0 for the overall limit, 128 MiB. */
   readonly bodyBytes: number
-  /** What the settings belong to, for messages: `job x`. */
+  /** Owner of the settings, for messages: `job x`. */
   readonly owner: string
-  /** Beside those of `access`, and for the origin alone as these are. */
+  /** Added to those of `access`; also sent only to the origin. */
   readonly headers?: Readonly<Record<string, string>>
-  /** Left out: a page of metrics, whose target is told the timeout, too. */
+  /** If omitted, a page of metrics is requested, and the timeout is sent to the target. */
   readonly accept?: string
 }
 
@@ -39,20 +39,20 @@ export interface Fetched {
   readonly body: Buffer
   /** '' for none. */
   readonly contentType: string
-  /** Bytes of the answer as they came, its head included. */
+  /** Size of the response as received, headers included. */
   readonly wireBytes: number
-  /** Gives the memory of the body back. */
+  /** Returns the buffer of the body. */
   release(): void
 }
 
 const mostBytes = 128 * 1024 * 1024
 const maxRedirects = 10
-/** Connections to places that the origin redirects to are kept, too. */
+/** Includes connections to servers that the origin redirects to. */
 const maxKept = 2
 
 interface Kept {
   readonly connection: Connection
-  /** What its TLS was made of. */
+  /** Its TLS settings, as text. */
   readonly made: string
 }
 
@@ -62,9 +62,8 @@ interface Answer {
 }
 
 /**
- * Fetches one URL again and again, over HTTP/1.1 and on a connection that is kept. Credentials, headers and client
- * certificate go to its scheme, host and port and, through redirects, nowhere else. Everything rejects with a
- * `FetchError`.
+ * Fetches one URL repeatedly, over HTTP/1.1 with kept connections. Credentials, headers and client certificate are only
+ * sent to its scheme, host and port, not to redirect targets elsewhere. All errors are `FetchError`s.
  */
 export class TargetClient {
   readonly #options: TargetClientOptions
@@ -73,13 +72,13 @@ export class TargetClient {
   readonly #head: RequestHead
   readonly #bodyBytes: number
   readonly #kept = new Map<string, Kept>()
-  /** Why no request can be made; '' where it can. */
+  /** Reason why no request is possible; '' if it is. */
   readonly #fault: string
-  /** Sizes of the last body, as it came and unpacked. */
+  /** Sizes of the last body, as received and decompressed. */
   #lastPacked = 0
   #lastBytes = 0
   #closed = false
-  /** The origin is this host, or stands on its link. */
+  /** Whether the origin is this host, or link-local. */
   #isNear = false
 
   constructor(options: TargetClientOptions) {
@@ -94,7 +93,7 @@ export class TargetClient {
     this.#fault = fault || (typeof proxy === 'string' ? proxy : '')
   }
 
-  /** `timeoutMs` is for everything, from the name to the last byte. */
+  /** `timeoutMs` covers everything, from the name resolution to the last byte. */
   async ask({ timeoutMs, stop }: { timeoutMs: number; stop?: AbortSignal }): Promise<Fetched> {
     if (typeof this.#place === 'string' || this.#fault !== '')
       throw new FetchError('settings', `cannot fetch the URL of ${this.#options.owner}: ${this.#fault}`)
@@ -107,7 +106,7 @@ export class TargetClient {
     }
   }
 
-  /** Ends the connections that are kept, and refuses more. What is under way goes on until its end or `stop`. */
+  /** Closes idle connections, and refuses further requests. A running one continues until its end or `stop`. */
   close(): void {
     this.#closed = true
     for (const { connection } of this.#kept.values())
@@ -130,7 +129,7 @@ export class TargetClient {
         throw failure(place, 'redirect', `invalid redirect (HTTP ${answer.head.status}): ${next}`)
       if (redirects === maxRedirects)
         throw failure(origin, 'redirect', `more than ${maxRedirects} redirects, the last to ${next.shown}`)
-      // Once left, it is not trusted again: who sent us back is not the origin.
+      // After a redirect elsewhere the origin is not trusted again, even if redirected back.
       if (next.origin !== origin.origin) isOrigin = false
       place = next
     }
@@ -168,7 +167,7 @@ export class TargetClient {
         reader.release()
         throw late(progress(reader))
       }
-      // Servers close connections that are idle, and may do so in the moment in which we use one.
+      // A server may close an idle connection just as we use it.
       const isStale = fault === undefined ? isFarewell(reader.head) : reader.wireBytes === 0
       if (isStale && connection.isUsed) {
         reader.release()
@@ -183,8 +182,8 @@ export class TargetClient {
   }
 
   /**
-   * A server elsewhere that sends us to loopback, or to an address of a link, means its own. What answers here has none of
-   * its metrics, and nothing that it may have us fetch.
+   * A remote server that redirects to loopback or a link-local address means its own. Services at that address here do
+   * not have its metrics, and it must not be able to make us fetch from them.
    */
   #checkReach(place: TargetPlace, isOrigin: boolean, connection: Connection): void {
     if (this.#proxy !== undefined) return
@@ -205,7 +204,7 @@ export class TargetClient {
     this.#kept.delete(key)
     kept.connection.onLost = undefined
     if (kept.made === made) return kept.connection
-    // A certificate was renewed.
+    // The certificate was renewed.
     kept.connection.close({ type: 'stopped', cause: 'the certificate changed' })
     return undefined
   }
@@ -248,7 +247,7 @@ export class TargetClient {
     const { tls } = this.#options.access
     const proxy = place.socketPath === '' ? this.#proxy : undefined
     const common = { lookup: targetLookup, connectTimeoutMs: timeoutMs + 1000 }
-    // Without TLS the proxy is asked for the page itself: most open tunnels to few ports.
+    // Without TLS, the proxy is asked for the page itself: most allow tunnels only to a few ports.
     if (proxy !== undefined && !place.secure)
       return { ...common, host: proxy.host, port: proxy.port, tls: proxy.secure ? noAccess.tls : undefined }
     return {
@@ -265,12 +264,12 @@ export class TargetClient {
     }
   }
 
-  /** Differs when a file of TLS has another content. */
+  /** Changes when the content of a TLS file changes. */
   async #tlsState(isOrigin: boolean): Promise<string> {
     const { caFile, certFile, keyFile } = this.#options.access.tls
     const paths = (isOrigin ? [caFile, certFile, keyFile] : [caFile]).filter(path => path !== '')
     if (paths.length === 0) return ''
-    // What cannot be read is told by who connects.
+    // Unreadable files are reported by the connection attempt.
     const texts = await Promise.all(
       paths.map(path => freshFiles.read(path).catch((error: Error) => error.message)),
     )
@@ -352,8 +351,8 @@ export class TargetClient {
 
   #refusal(place: TargetPlace, { head, reader }: Answer, isOrigin: boolean): FetchError {
     const { status, reason, location } = head
-    // What stands where others sent us is not for those who read our faults.
-    const said = isOrigin ? excerptOf(head, reader.body) : ''
+    // Content of servers that others redirected us to must not appear in our messages.
+    const excerpt = isOrigin ? excerptOf(head, reader.body) : ''
     reader.release()
     if (status === 401 || status === 403) this.#head.forget()
     const name = `HTTP ${status}${reason === '' ? '' : ` ${printable(reason, 60)}`}`
@@ -365,7 +364,7 @@ export class TargetClient {
         `${name}: redirect not followed, as follow_redirects of ${owner} is false`,
         status,
       )
-    return failure(place, 'http_status', `${name}${said}${this.#hint(status, isOrigin)}`, status)
+    return failure(place, 'http_status', `${name}${excerpt}${this.#hint(status, isOrigin)}`, status)
   }
 
   #hint(status: number, isOrigin: boolean): string {
@@ -383,12 +382,12 @@ export class TargetClient {
 
 const redirectStatuses = new Set([301, 302, 303, 307, 308])
 
-/** Pages grow by and by. */
+/** Pages grow gradually. */
 function withGrowth(bytes: number): number {
   return bytes + (bytes >> 4)
 }
 
-/** Not an answer, but what a server says before it closes a connection that was idle (RFC 9110, section 15.5.9). */
+/** Not a response: the server announces that it closes an idle connection (RFC 9110, section 15.5.9). */
 function isFarewell(head: AnswerHead | undefined): boolean {
   return head?.status === 408 && !head.keepAlive
 }
@@ -425,7 +424,7 @@ function dialFailure(place: TargetPlace, error: unknown): FetchError {
   return new FetchError(type, `cannot fetch ${place.shown}: ${(error as Error).message}`, { cause: error })
 }
 
-/** What a target says of its fault, where it says it in a line of text. */
+/** The target's description of its error, if it is one line of text. */
 function excerptOf({ encoding, contentType }: AnswerHead, body: Buffer): string {
   if (encoding !== '' || !/^text\/plain\b/i.test(contentType)) return ''
   const line = printable(body.toString('utf8', 0, 1024).trim().split('\n', 1)[0] ?? '', 160)

@@ -2,35 +2,35 @@ import { isIP } from 'node:net'
 import { bareHost, hostPort } from '../../../../foundation/lib/host-port.ts'
 import { printable } from './fetch-error.ts'
 
-/** A redirect may be as long as a head. */
+/** A redirect may be as long as a whole head. */
 const maxShown = 500
 
-/** Where a URL leads, ready to be connected to and asked for. */
+/** A parsed URL, ready for connecting and requesting. */
 export interface TargetPlace {
   readonly secure: boolean
-  /** An IPv6 address without brackets; '' for a socket. */
+  /** IPv6 addresses are without brackets; '' for a socket. */
   readonly host: string
   readonly port: number
-  /** Of a Unix socket; '' for none. */
+  /** Path of a Unix socket; '' for none. */
   readonly socketPath: string
-  /** Path and query, as a request has them. */
+  /** Path and query, as in a request. */
   readonly path: string
-  /** What credentials are bound to: scheme, host and port, or the socket. */
+  /** Scope of credentials: scheme, host and port, or the socket. */
   readonly origin: string
-  /** For the field Host. */
+  /** Value of the Host header. */
   readonly hostField: string
   /** `user:password` of the URL, decoded; undefined for none. Secret. */
   readonly user: string | undefined
-  /** For people: without user and query, where secrets may stand. */
+  /** For display: without user and query, which may contain secrets. */
   readonly shown: string
 }
 
-/** Reads `http:`, `https:` and `unix:/socket:/path`. A text says what is wrong with it. */
+/** Parses `http:`, `https:` and `unix:/socket:/path`. Returns the reason if it is invalid. */
 export function targetPlace(text: string): TargetPlace | string {
   return text.startsWith('unix:') ? socketPlace(text) : urlPlace(text)
 }
 
-/** Where a redirect of a place leads (RFC 9110, section 10.2.2). */
+/** Target of a redirect (RFC 9110, section 10.2.2). */
 export function redirectedPlace(from: TargetPlace, location: string): TargetPlace | string {
   if (from.socketPath === '') {
     const base = `${from.secure ? 'https' : 'http'}://${hostPort(from.host, from.port)}${from.path}`
@@ -59,7 +59,7 @@ function urlPlace(text: string): TargetPlace | string {
     socketPath: '',
     path: url.pathname + url.search,
     origin: `${url.protocol}//${hostPort(host, port)}`,
-    // Without the usual port (RFC 9110, section 4.2.3).
+    // Without the default port (RFC 9110, section 4.2.3).
     hostField: url.host,
     user: userOf(url),
     shown: printable(url.origin + url.pathname, maxShown),
@@ -98,14 +98,14 @@ function userOf({ username, password }: URL): string | undefined {
 }
 
 /**
- * Whether an address means something else to each host: loopback, and that of a link, where a cloud tells its machines their
- * secrets (169.254.169.254).
+ * Whether an address is different on each host: loopback, and link-local, where clouds serve secrets to their machines
+ * (169.254.169.254).
  */
 export function isNearAddress(remote: string): boolean {
   return /^::1$|^(?:::ffff:)?(?:127|169\.254)\.|^fe[89ab][0-9a-f]:/i.test(remote)
 }
 
-/** Whether a peer's address is one of this host's own, as far as a connection tells. */
+/** Whether a peer's address is one of this host, as far as a connection shows. */
 export function isOwnAddress(remote: string, own: string): boolean {
   const address = remote.replace(/^::ffff:/, '')
   return remote === own || address === '::1' || (isIP(address) === 4 && address.startsWith('127.'))

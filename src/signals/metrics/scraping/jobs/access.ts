@@ -5,11 +5,11 @@ import type { Access, Secret } from '../scrape-job.ts'
 import { addressThat, anyBoolean, anyText, entryText, textThat } from './fields.ts'
 import { type FieldFault, form, secret, type Written } from './form.ts'
 
-// How requests prove who they are, in the form of Prometheus (`http_config` of prometheus/common).
+// Authentication settings in the form of Prometheus (`http_config` of prometheus/common).
 
 const secretText = secret(anyText)
 
-/** Why a text is no address of HTTP; '' when it is one. */
+/** Reason why a text is not an HTTP URL; '' if it is. */
 export function urlFault(url: string): string {
   if (!/^https?:\/\//i.test(url)) return 'it does not start with "http://" or "https://"'
   return URL.canParse(url) ? '' : 'the host is missing, or the port is invalid'
@@ -20,7 +20,7 @@ const proxyUrl = addressThat('an http or https URL of a proxy', url => {
   return /^socks/i.test(url) ? 'svc supports HTTP proxies, not SOCKS' : urlFault(url)
 })
 
-/** What svc sets itself, and what Prometheus refuses (`ReservedHeaders`). */
+/** Headers that svc sets itself, and those that Prometheus rejects (`ReservedHeaders`). */
 const reserved = new Set(
   `authorization host content-encoding content-length content-type user-agent connection keep-alive
   proxy-authenticate proxy-authorization www-authenticate accept accept-encoding transfer-encoding te upgrade
@@ -38,7 +38,7 @@ function headerFault(name: string): string {
   return reserved.has(name.toLowerCase()) ? 'svc sets this header itself; delete it' : headerNameFault(name)
 }
 
-/** As it may stand in a header (RFC 9110, section 5.5). */
+/** Valid header value (RFC 9110, section 5.5). */
 const headerValue = secret(
   textThat('printable text on one line', text =>
     /^[\t\x20-\x7e\x80-\xff]*$/.test(text) ? '' : 'it has a character that is not allowed in a header',
@@ -93,7 +93,7 @@ function versionFault(version: string): string {
   return /^(TLS1[0-3])?$/.test(version) ? '' : 'use TLS12'
 }
 
-/** Prometheus knows these keys only with a secret manager, which its server has none of. */
+/** Prometheus has these keys only with a secret manager, which its server lacks. */
 function refFault(name: string): string | undefined {
   return name.endsWith('_ref') ? `svc has no secret manager; use ${name.slice(0, -4)}_file` : undefined
 }
@@ -133,7 +133,7 @@ const authorization = form(
   },
 )
 
-/** The keys that a job shares with the kinds of discovery that ask over HTTP. */
+/** Keys shared by jobs and by the kinds of discovery over HTTP. */
 export const accessFields = {
   basic_auth: basicAuth,
   authorization,
@@ -150,7 +150,7 @@ export const accessFields = {
 
 export type WrittenAccess = Written<typeof accessFields>
 
-/** Why a key of access cannot be taken though Prometheus knows it. */
+/** Reason why a key of Prometheus is not supported. */
 export function foreignAccess(name: string): string | undefined {
   if (name === 'oauth2')
     return 'svc does not support OAuth 2.0 for targets; fetch the token with another program and set authorization.credentials_file'
@@ -159,7 +159,7 @@ export function foreignAccess(name: string): string | undefined {
   return undefined
 }
 
-/** What the keys of access contradict each other in (`HTTPClientConfig.Validate`). */
+/** Reports contradictions between keys (`HTTPClientConfig.Validate`). */
 export function checkAccess(written: WrittenAccess, fault: FieldFault): void {
   const bearer = written.bearer_token ? 'bearer_token' : written.bearer_token_file ? 'bearer_token_file' : ''
   if (written.bearer_token && written.bearer_token_file)
@@ -182,7 +182,7 @@ export function checkAccess(written: WrittenAccess, fault: FieldFault): void {
     )
 }
 
-/** The access that was written. Paths of files begin at `baseDir`. */
+/** Access settings from the configuration. Relative file paths start at `baseDir`. */
 export function accessOf(written: WrittenAccess, baseDir: string): Access {
   const { basic_auth: basic, authorization: own, tls_config: tls = {}, http_headers: headers = {} } = written
   const file = (path: string | undefined) => (path ? resolve(baseDir, path) : '')

@@ -3,7 +3,7 @@ import type { WrittenRule } from './relabel-rules.ts'
 
 type Role = SettingsOf<'kubernetes'>['role']
 
-/** Whose annotations count: endpoints have none that people write. */
+/** Object whose annotations apply: endpoints have none written by people. */
 const annotated: Readonly<Record<Role, string>> = {
   pod: 'pod',
   service: 'service',
@@ -13,22 +13,22 @@ const annotated: Readonly<Record<Role, string>> = {
   ingress: 'ingress',
 }
 
-/** Labels that tell what a target is, by the label that its series get. */
-const told: Readonly<Record<string, string>> = {
+/** Labels that identify a target, by the label on its series. */
+const identityLabels: Readonly<Record<string, string>> = {
   namespace: '__meta_kubernetes_namespace',
   pod: '__meta_kubernetes_pod_name',
   service: '__meta_kubernetes_service_name',
   ingress: '__meta_kubernetes_ingress_name',
 }
 
-/** Where the name of the job is found, the best last: what it is, what runs it, what people call it. */
+/** Sources of the job name, the best last: the object itself, its controller, its application label. */
 const jobNames: Readonly<Record<string, readonly WrittenRule[]>> = {
   pod: [
     copy('__meta_kubernetes_pod_name', 'job'),
     copy('__meta_kubernetes_pod_controller_name', 'job'),
     {
       source_labels: ['__meta_kubernetes_pod_controller_kind', '__meta_kubernetes_pod_controller_name'],
-      // Without what each rollout has of its own.
+      // Without the suffix that differs for each rollout.
       regex: 'ReplicaSet;(.+)-[0-9a-z]{1,10}',
       target_label: 'job',
     },
@@ -50,7 +50,7 @@ function copy(from: string, to: string, regex = '(.+)'): WrittenRule {
   return { source_labels: [from], regex, target_label: to }
 }
 
-/** The annotations `prometheus.io/*` as rules of relabelling, the custom of Prometheus' example for Kubernetes. */
+/** The `prometheus.io/*` annotations as relabelling rules, as in Prometheus' example for Kubernetes. */
 export function annotationRules(role: Role): WrittenRule[] {
   const object = annotated[role]
   const annotation = (name: string) => `__meta_kubernetes_${object}_annotation_prometheus_io_${name}`
@@ -73,20 +73,20 @@ export function annotationRules(role: Role): WrittenRule[] {
     copy(annotation('path'), '__metrics_path__'),
     withPort('([^:;[\\]]+)(?::\\d+)?', '$1:$2'),
     withPort('(\\[[^;\\]]+\\])(?::\\d+)?', '$1:$2'),
-    // An address of IPv6 that no port follows has no brackets.
+    // An IPv6 address without a port has no brackets.
     withPort('([0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)', '[$1]:$2'),
     {
       action: 'labelmap',
       regex: `${annotation('param')}_(.+)`,
       replacement: '__param_$1',
     },
-    ...Object.entries(told).map(([to, from]) => copy(from, to)),
+    ...Object.entries(identityLabels).map(([to, from]) => copy(from, to)),
     copy(object === 'node' ? '__meta_kubernetes_node_name' : '__meta_kubernetes_pod_node_name', 'node'),
     ...jobNames[object]!,
   ]
 }
 
-/** Pods that have ended, and containers that end before the others begin, serve nothing. */
+/** Excludes pods that have ended, and init containers. */
 const running: readonly WrittenRule[] = [
   { source_labels: ['__meta_kubernetes_pod_phase'], regex: 'Succeeded|Failed', action: 'drop' },
   { source_labels: ['__meta_kubernetes_pod_container_init'], regex: 'true', action: 'drop' },

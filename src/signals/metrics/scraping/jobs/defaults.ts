@@ -1,7 +1,7 @@
 import type { Place } from '../../../../foundation/schema/value.ts'
 import type { ScrapeLimits } from '../scrape-job.ts'
 
-/** What holds for every job that says nothing else. Times in milliseconds, sizes in bytes. */
+/** Defaults for all jobs. Times in milliseconds, sizes in bytes. */
 export interface JobDefaults {
   readonly scrape_interval: number
   readonly scrape_timeout: number
@@ -13,20 +13,20 @@ export interface JobDefaults {
   readonly external_labels: Readonly<Record<string, string>>
 }
 
-/** What is wrong with jobs, or what of them changes nothing. */
+/** A fault of a job, or a key without effect. */
 export interface JobFault {
-  /** The key, such as `collectors.prometheus.scrape_configs[2].scrape_timeout`. */
+  /** Path of the key, such as `collectors.prometheus.scrape_configs[2].scrape_timeout`. */
   readonly path: string
   readonly message: string
   readonly hint: string
-  /** Undefined: it was read from no text. */
+  /** Undefined if it was not read from text. */
   readonly place?: Place | undefined
 }
 
-/** Where all of this stands in the configuration. */
+/** Path of this branch in the configuration. */
 export const root = 'collectors.prometheus'
 
-/** Limits where a job has none of its own. */
+/** Limits of jobs without their own. */
 export function usualLimits(defaults: JobDefaults): ScrapeLimits {
   return {
     bodyBytes: defaults.body_size_limit,

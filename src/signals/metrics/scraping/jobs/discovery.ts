@@ -17,7 +17,7 @@ import {
 } from './fields.ts'
 import { type FieldFault, form, type Written } from './form.ts'
 
-// Where targets come from, in the form of Prometheus (`discovery` of its repository).
+// Discovery settings in the form of Prometheus (`discovery` of its repository).
 
 const refresh = anyDuration(1000)
 
@@ -27,7 +27,7 @@ const staticConfig = form(
 )
 
 const fileName = textThat('a file that ends in .json, .yml or .yaml', path => {
-  // As `patFileSDName` has it: a "*" only in the last part, and no further down.
+  // As in `patFileSDName`: "*" only in the last component, and no deeper.
   if (/^[^*]*(\*[^/]*)?\.(json|yml|yaml)$/i.test(path)) return ''
   return path.includes('*')
     ? '"*" is allowed only in the last part of the path'
@@ -104,7 +104,7 @@ const dockerSd = form(
 
 const roles = ['pod', 'service', 'endpoints', 'endpointslice', 'node', 'ingress'] as const
 
-/** What selectors a role may have (`selectRole` of kubernetes.go). */
+/** Selectors by role (`selectRole` of kubernetes.go). */
 const selectable: Readonly<Record<string, readonly string[]>> = {
   endpoints: ['pod', 'service', 'endpoints', 'node'],
   endpointslice: ['pod', 'service', 'endpointslice', 'node'],
@@ -183,7 +183,7 @@ function refuseAccess(written: object, message: string, fault: FieldFault): void
   }
 }
 
-/** The kinds of discovery there are, under their keys. */
+/** Supported kinds of discovery, by key. */
 export const sourceFields = {
   static_configs: list(staticConfig),
   file_sd_configs: list(fileSd),
@@ -195,7 +195,7 @@ export const sourceFields = {
 
 export type WrittenSources = Written<typeof sourceFields>
 
-/** Kinds that Prometheus has (3.8) and svc has not. */
+/** Kinds of Prometheus (3.8) that svc does not support. */
 const foreignSources = new Set(
   `aws azure consul digitalocean dockerswarm ec2 ecs elasticache eureka gce hetzner ionos kuma lightsail linode
   marathon msk nerve nomad openstack outscale ovhcloud puppetdb scaleway serverset stackit triton uyuni vultr`.split(
@@ -203,7 +203,7 @@ const foreignSources = new Set(
   ),
 )
 
-/** Why a kind of discovery cannot be taken; undefined where Prometheus has none of that name. */
+/** Reason why a kind of discovery is not supported; undefined if Prometheus has none with that name. */
 export function foreignSource(key: string): string | undefined {
   const name = /^(\w+)_sd_configs$/.exec(key)?.[1]
   return name !== undefined && foreignSources.has(name)
@@ -211,7 +211,7 @@ export function foreignSource(key: string): string | undefined {
     : undefined
 }
 
-/** A group of targets that stands in the configuration itself. */
+/** A group of targets from the configuration itself. */
 export function staticGroup(
   index: number,
   addresses: readonly string[],
@@ -224,7 +224,7 @@ export function staticGroup(
   }
 }
 
-/** Sources of a job, with the defaults of Prometheus. Paths of files begin at `baseDir`. */
+/** Sources of a job, with the defaults of Prometheus. Relative file paths start at `baseDir`. */
 export function sourcesOf(written: WrittenSources, baseDir: string): SourceSettings[] {
   const groups = written.static_configs ?? []
   const fixed = groups.map(({ targets = [], labels = {} }, i) => staticGroup(i, targets, labels))

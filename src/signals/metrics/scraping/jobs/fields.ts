@@ -6,15 +6,15 @@ import { describe, isBroken, type Scalar, secretsIn } from '../../../../foundati
 import { durationOf } from '../duration-text.ts'
 import type { FieldKind } from './form.ts'
 
-// Values as Prometheus reads them from YAML 1.1 (gopkg.in/yaml.v2): any scalar is a text where a text is asked for.
+// Values as Prometheus reads them from YAML 1.1 (gopkg.in/yaml.v2): any scalar is accepted as text.
 
 interface Parser<T> {
   readonly expects: string
   readonly json: Readonly<Record<string, unknown>>
-  /** Undefined, or why not, in words: it is no such value. */
+  /** Undefined or a reason if the scalar is not such a value. */
   parse(scalar: Scalar): T | undefined | { readonly why: string }
   show?(value: T): string | number | boolean
-  /** What was found may hold a password. */
+  /** Whether an invalid text may contain a password. */
   leaks?(text: string): boolean
 }
 
@@ -56,12 +56,12 @@ export const entryText: Kind<string> = {
     value.type === 'scalar' && value.value === null ? '' : anyText.read(value, key, report),
 }
 
-/** A text of a form. `fault` answers what is wrong with it, '' when nothing is. */
+/** A text with a check. `fault` returns the reason why it is invalid, '' if it is valid. */
 export function textThat(expects: string, fault: (text: string) => string): FieldKind<string> {
   return { ...field(textParser(expects, fault)), nothing: '' }
 }
 
-/** The same for an address, whose user and password are not shown. */
+/** As `textThat`, for a URL or address whose user and password are not shown. */
 export function addressThat(expects: string, fault: (text: string) => string): FieldKind<string> {
   return {
     ...field({
@@ -95,7 +95,7 @@ export const anyBoolean: FieldKind<boolean> = field<boolean>({
   parse({ value, text, loose }) {
     if (typeof value === 'boolean') return value
     if (typeof value !== 'string') return undefined
-    // In quotes it is text for Prometheus; the words of YAML 1.1 come as text here.
+    // A quoted value is text for Prometheus; the other boolean words of YAML 1.1 arrive here as text.
     if (/^(true|false)$/i.test(text)) return loose ? words.get(text) : { why: `use ${text} without quotes` }
     return words.get(text.toLowerCase())
   },
@@ -103,10 +103,10 @@ export const anyBoolean: FieldKind<boolean> = field<boolean>({
 
 export const anyCount: FieldKind<number> = { ...count, json: { type: ['integer', 'string', 'null'] } }
 
-/** The longest timer of the runtime. */
+/** Maximum delay of a timer. */
 const longestMs = 24 * 86_400_000
 
-/** A duration in milliseconds; 0 is as if it were left out, otherwise it is `minMs` at least. */
+/** A duration in milliseconds; 0 counts as omitted, any other is at least `minMs`. */
 export function anyDuration(minMs: number): FieldKind<number> {
   return field<number>({
     expects: 'a duration such as "30s" or "1h30m"',
@@ -126,7 +126,7 @@ export function anyDuration(minMs: number): FieldKind<number> {
 
 const units = ['', 'K', 'M', 'G', 'T', 'P', 'E']
 
-/** Bytes of a size of Prometheus (`units.ParseBase2Bytes`): all in 1024s, a unit is needed. */
+/** Bytes from a size of Prometheus (`units.ParseBase2Bytes`): powers of 1024, and a unit is required. */
 function parseSize(text: string): number | undefined {
   if (text === '0') return 0
   if (!/^(?:\d{1,15}(?:\.\d{0,9})?[KMGTPE]?i?B)+$/.test(text) || text.length > 64) return undefined
@@ -136,7 +136,7 @@ function parseSize(text: string): number | undefined {
   return Math.round(bytes)
 }
 
-/** A size in bytes, shown as it was written in the largest unit that is whole. */
+/** A size in bytes, shown in the largest unit that gives a whole number. */
 export const anySize: FieldKind<number> = field<number>({
   expects: 'a size such as "10MB"',
   json: { type: ['string', 'integer', 'null'] },
@@ -154,7 +154,7 @@ export const anySize: FieldKind<number> = field<number>({
   },
 })
 
-/** A map whose values are not shown where their names sound secret. */
+/** A map whose values are hidden if their names indicate a secret. */
 export function guarded<T>(kind: Kind<Readonly<Record<string, T>>>): Kind<Readonly<Record<string, T>>> {
   return {
     ...kind,
@@ -167,12 +167,12 @@ export function guarded<T>(kind: Kind<Readonly<Record<string, T>>>): Kind<Readon
   }
 }
 
-/** Labels with their values. Any name is one since Prometheus 3. */
+/** Labels with their values. Since Prometheus 3 any name is valid. */
 export const labels: FieldKind<Readonly<Record<string, string>>> = map(entryText, {
   fault: name => (name === '' ? 'the label has no name; set one or delete it' : ''),
 })
 
-/** One word of a few, in capitals or not. */
+/** One of several words, in any case. */
 export function oneOf<const V extends string>(names: readonly V[]): FieldKind<V> {
   return field<V>({
     expects: `one of ${names.join(', ')}`,

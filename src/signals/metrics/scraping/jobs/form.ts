@@ -11,10 +11,10 @@ import {
   type Value,
 } from '../../../../foundation/schema/value.ts'
 
-/** A kind of value within a form of Prometheus. */
+/** A kind of value in a form of Prometheus. */
 export interface FieldKind<T> extends Kind<T> {
   readonly secret?: boolean
-  /** A key without a value means this; without it the key counts as left out. */
+  /** Value of a key without a value; if undefined, such a key counts as omitted. */
   readonly nothing?: T
 }
 
@@ -22,28 +22,28 @@ interface Fields {
   readonly [name: string]: FieldKind<unknown>
 }
 
-/** What was written: a key that was left out has no default here. */
+/** Values as configured: omitted keys have no default here. */
 export type Written<F extends Fields> = {
   readonly [P in keyof F]?: F[P] extends FieldKind<infer T> ? T : never
 }
 
-/** Tells what is wrong; `field` may lead further down (`basic_auth.password`), '' is the whole. */
+/** Reports a fault; `field` may be nested (`basic_auth.password`), '' is the whole. */
 export type FieldFault = (field: string, message: string) => void
 
 interface FormOptions<F extends Fields> {
-  /** What a message calls it: "a scrape configuration". */
+  /** Name for messages: "a scrape configuration". */
   readonly what: string
-  /** Why a key cannot be taken though Prometheus knows it, and what serves instead. */
+  /** Reason why a key of Prometheus is not supported, and the alternative. */
   readonly foreign?: (name: string) => string | undefined
-  /** What no key sees alone. */
+  /** Checks that concern several keys. */
   readonly check?: (written: Written<F>, fault: FieldFault) => void
 }
 
 const values = new WeakMap<object, Mapping>()
 
 /**
- * A map of keys as another program has it: kept as it was written, so that it is shown that way. Merge keys (`<<`, YAML
- * 1.1) are taken, as that program does.
+ * A map of keys in the form of another program, kept and shown as configured. Merge keys (`<<`, YAML 1.1) are
+ * supported, as in that program.
  */
 export function form<const F extends Fields>(fields: F, options: FormOptions<F>): Kind<Written<F>> {
   const names = Object.keys(fields)
@@ -59,7 +59,7 @@ export function form<const F extends Fields>(fields: F, options: FormOptions<F>)
       if (isBroken(value)) return undefined
       const map = merged(value)
       if (map === undefined) {
-        // A secret may have been written where its key belongs.
+        // A secret may be in place of the map of its key.
         const hidden = report.secret || secrets.length > 0
         const found = isNothing(value) ? 'an empty entry' : describe(value, hidden)
         report.problem(value.place, key, `expected ${options.what}, found ${found}`, hidden)
@@ -77,7 +77,7 @@ export function form<const F extends Fields>(fields: F, options: FormOptions<F>)
         if (field === undefined) {
           const near = nearest(entry.key, names)
           const message = options.foreign?.(entry.key) ?? unknownKey(near, names)
-          // What stands behind a mistyped key may be meant for a secret one.
+          // The value of a mistyped key may be intended for a secret one.
           fault(entry.place, at, message, near === undefined ? secrets.length > 0 : secrets.includes(near))
           continue
         }
@@ -102,13 +102,13 @@ export function form<const F extends Fields>(fields: F, options: FormOptions<F>)
   }
 }
 
-/** Where a field of something that a form has read was written; undefined: it was not read from a text. */
+/** Position of a field of a value that was read by a form; undefined if it was not read from text. */
 export function placeOf(written: object, field: string): Place | undefined {
   const map = values.get(written)
   return map && placeWithin(map, field)
 }
 
-/** The same kind of value, never shown. */
+/** The same kind of value, but never shown. */
 export function secret<T>(kind: FieldKind<T>): FieldKind<T> {
   return {
     ...kind,
@@ -128,7 +128,7 @@ function unknownKey(near: string | undefined, names: readonly string[]): string 
   return `unknown key, not in Prometheus either${known}`
 }
 
-/** With what its merge keys bring: own keys first, then the maps in their order. Undefined: it is no map. */
+/** The map with its merge keys applied: own keys first, then the merged maps in order. Undefined if it is not a map. */
 function merged(value: Value): Mapping | undefined {
   if (value.type !== 'map') return undefined
   if (!value.entries.some(isMerge)) return value
@@ -137,7 +137,7 @@ function merged(value: Value): Mapping | undefined {
   for (const entry of value.entries.filter(isMerge)) {
     for (const source of entry.value.type === 'list' ? entry.value.items : [entry.value]) {
       const more = merged(source)
-      // Left there, it is an unknown key.
+      // An invalid merge key is kept, and becomes an unknown key.
       if (more === undefined) entries.set(entry.key, entry)
       for (const each of more?.entries ?? []) if (!entries.has(each.key)) entries.set(each.key, each)
     }
@@ -149,7 +149,7 @@ function isMerge({ key }: Entry): boolean {
   return key === '<<'
 }
 
-/** Of the field if it was written, else of the nearest thing around it. */
+/** Position of the field, or of its nearest configured parent. */
 function placeWithin(map: Mapping, field: string): Place {
   let value: Value | undefined = map
   let place = map.place

@@ -7,19 +7,19 @@ import type { ScrapingSettings } from './settings.ts'
 export type { JobFault } from './defaults.ts'
 
 export interface Jobs {
-  /** Those of `scrape_configs` first. Names differ. */
+  /** Those of `scrape_configs` first. Names are unique. */
   readonly jobs: readonly ScrapeJob[]
   readonly faults: readonly JobFault[]
-  /** What was written and has no effect, one sentence each. */
+  /** Settings without effect, one sentence each. */
   readonly notes: readonly string[]
 }
 
 export interface JobsContext {
-  /** Where relative paths in `scrape_configs` begin: the directory of the configuration file. */
+  /** Base of relative paths in `scrape_configs`: the directory of the configuration file. */
   readonly baseDir: string
 }
 
-/** The jobs that `collectors.prometheus` asks for. */
+/** Jobs of the settings in `collectors.prometheus`. */
 export function jobsOf(settings: ScrapingSettings, { baseDir }: JobsContext): Jobs {
   const made = settings.scrape_configs.map((written, i) =>
     jobOf(written, `${root}.scrape_configs[${i}]`, settings, baseDir),

@@ -5,12 +5,12 @@ import { staticGroup } from './discovery.ts'
 import { rulesOf } from './relabel-rules.ts'
 import type { ScrapingSettings } from './settings.ts'
 
-// Jobs of our own keys, which have no names of jobs.
+// Jobs of svc's own keys, which have no job names.
 
 type OwnTarget = ScrapingSettings['targets'][number]
 type OwnAccess = Omit<ScrapingSettings['http_sd'][number], 'url' | 'refresh_interval'>
 
-/** The jobs of `targets`, `file_sd`, `http_sd` and `kubernetes_sd`. `taken`: names that jobs have already. */
+/** Jobs of `targets`, `file_sd`, `http_sd` and `kubernetes_sd`. `taken`: names already used. */
 export function ownJobs(settings: ScrapingSettings, taken: ReadonlySet<string>): ScrapeJob[] {
   const names = new Set(taken)
   const nameFor = (wish: string): string => {

@@ -20,17 +20,17 @@ const rule = form(fields, {
   check(written, fault) {
     const compiled = compileRelabel(written)
     if (!isFaults(compiled)) return
-    // What an action needs cannot be said of one that is none.
+    // An invalid action has no requirements to check.
     const ofAction = compiled.filter(({ field }) => field === 'action')
     for (const { field, message, hint } of ofAction.length > 0 ? ofAction : compiled)
       fault(field, `${message}; ${hint}`)
   },
 })
 
-/** The rules of `relabel_configs` or `metric_relabel_configs`. */
+/** Rules of `relabel_configs` or `metric_relabel_configs`. */
 export const relabelRules = list(rule)
 
-/** The rules, compiled. They were checked when they were read. */
+/** Compiled rules. They were checked with the configuration. */
 export function rulesOf(written: readonly WrittenRule[]): RelabelRule[] {
   return written.flatMap(each => {
     const compiled = compileRelabel(each)

@@ -22,7 +22,7 @@ import { relabelRules, rulesOf } from './relabel-rules.ts'
 
 // One entry of `scrape_configs` (Prometheus 3, `ScrapeConfig` in config/config.go).
 
-/** As own keys have it. */
+/** As for svc's own keys. */
 const largestBody = 1024 * 1024 * 1024
 
 const protocol = oneOf([
@@ -73,7 +73,7 @@ const fields = {
 
 export type WrittenJob = Written<typeof fields>
 
-/** What is taken and changes nothing, by key: whether it asks for something, and what is done instead. */
+/** Keys without effect, and what svc does instead. */
 const withoutEffect: Readonly<Record<string, string>> = {
   enable_http2: 'svc scrapes over HTTP/1.1',
   scrape_protocols: 'svc requests the text formats, OpenMetrics first',
@@ -87,9 +87,9 @@ const withoutEffect: Readonly<Record<string, string>> = {
   native_histogram_min_bucket_factor: 'svc supports only histograms with classic buckets',
 }
 
-/** What these keys say where they ask for nothing else than is done. */
+/** Values of these keys that request what svc does anyway. */
 const sameAnyway: Readonly<Record<string, unknown>> = {
-  // As Prometheus writes them into the configuration that it shows.
+  // As written by Prometheus in the configuration that it shows.
   enable_http2: true,
   scrape_protocols: 'OpenMetricsText1.0.0,OpenMetricsText0.0.1,PrometheusText1.0.0,PrometheusText0.0.4',
   metric_name_validation_scheme: 'utf8',
@@ -125,7 +125,7 @@ const scrapeConfig = form(fields, {
 
 const anyConfigs = list(scrapeConfig)
 
-/** The list; names of jobs differ. */
+/** List with unique job names. */
 export const scrapeConfigs: Kind<readonly WrittenJob[]> = {
   ...anyConfigs,
   expects: 'a list of Prometheus scrape configurations',
@@ -147,7 +147,7 @@ export const scrapeConfigs: Kind<readonly WrittenJob[]> = {
   },
 }
 
-/** The job that was written, with the defaults of Prometheus, or those that hold for all jobs. */
+/** A job from the configuration, with the defaults of Prometheus, or those of all jobs. */
 export function jobOf(
   written: WrittenJob,
   at: string,
@@ -200,7 +200,7 @@ function isSame(name: string, value: unknown): boolean {
   )
 }
 
-/** Addresses that relabelling does not change, and that are none. */
+/** Invalid addresses that no relabelling changes. */
 function addressNotes(written: WrittenJob, at: string): string[] {
   if ((written.relabel_configs ?? []).length > 0) return []
   return (written.static_configs ?? []).flatMap(({ targets = [], labels = {} }, i) =>

@@ -21,7 +21,7 @@ import { scrapeConfigs } from './scrape-config.ts'
 
 const Mi = 1024 * 1024
 
-/** What the connection and the page of a target need cannot be set. */
+/** Headers that are required by the connection or the page cannot be set. */
 const reserved =
   /^(host|connection|keep-alive|te|upgrade|transfer-encoding|content-(length|encoding|type)|accept|accept-encoding|user-agent|proxy-authorization|x-prometheus-scrape-timeout-seconds)$/i
 
@@ -203,5 +203,5 @@ export const scraping = branch('Scraping of Prometheus targets.', {
   }),
 })
 
-/** What `jobsOf` makes jobs of. */
+/** Settings for `jobsOf`. */
 export type ScrapingSettings = Infer<typeof scraping>

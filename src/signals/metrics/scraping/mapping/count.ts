@@ -1,7 +1,7 @@
-/** Above it a double tells no exact count. */
+/** Maximum exact count in a double. */
 const mostCounted = 2 ** 53
 
-/** Whether OTLP can tell a count: it is whole and exact. */
+/** Whether OTLP can represent a count: it is an exact integer. */
 export function isCount(value: number): boolean {
   return value >= 0 && value <= mostCounted && Math.floor(value) === value
 }

@@ -6,7 +6,7 @@ const none = new Uint8Array()
 const traceDigits = /^(?!0{32})[0-9a-fA-F]{32}$/
 const spanDigits = /^(?!0{16})[0-9a-fA-F]{16}$/
 
-/** An exemplar of a line as OTLP has it. What is no identifier by its form stays an attribute, so that nothing is lost. */
+/** Exemplar of a line in the form of OTLP. Invalid trace and span IDs stay attributes, so that nothing is lost. */
 export function otlpExemplar({ labels, value, timeUs }: LineExemplar): Exemplar {
   const attributes = new Attributes()
   let traceId = none

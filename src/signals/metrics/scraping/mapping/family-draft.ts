@@ -15,10 +15,10 @@ import { LabelSorter, type Origin } from './series-labels.ts'
 import { startUsOf } from './start-time.ts'
 import { ucumUnit } from './ucum-unit.ts'
 
-/** What the values of series are: places in an array of values, values, or nothing because the series ended. */
+/** Meaning of the values of series: places in an array of values, the values, or nothing because the series ended. */
 export type Numbers = 'places' | 'values' | 'ended'
 
-/** By type, what is told of a metric beside its points: the same objects for all metrics. */
+/** Metadata by type: one object for all metrics. */
 const metadataOf = new Map<FamilyType, Attributes>()
 
 function metadata(type: FamilyType): Attributes {
@@ -30,7 +30,7 @@ function metadata(type: FamilyType): Attributes {
   return attributes
 }
 
-/** A mapped family that grows. */
+/** A mapped family in the making. */
 export class FamilyDraft {
   readonly family: FamilyMetadata
   readonly numbers: Numbers
@@ -49,7 +49,7 @@ export class FamilyDraft {
     this.#unit = ucumUnit(family.unit)
   }
 
-  /** False: something else is said of it already. */
+  /** False if there is data about this target already. */
   addTarget(identity: Identity, labels: Attributes): boolean {
     const key = JSON.stringify([identity.job, identity.instance])
     if (this.#targetInfo.has(key)) return false
@@ -61,7 +61,7 @@ export class FamilyDraft {
     this.#dropped.set(reason, (this.#dropped.get(reason) ?? 0) + 1)
   }
 
-  /** What a point has for `startUs` and `timeUs`. `created`: the series that tells its start. */
+  /** `startUs` and `timeUs` of a point. `created`: the series with its start. */
   times(series: MappedSeries, created: MappedSeries | undefined): { startUs: number; timeUs: number } {
     const { timeUs } = series
     return { startUs: created === undefined ? 0 : this.startUs(created, timeUs), timeUs }
@@ -72,12 +72,12 @@ export class FamilyDraft {
     return this.numbers === 'places' ? 1 + this.#derive(created.value, timeUs) : 0
   }
 
-  /** What stands for the value 0. */
+  /** Value or place of 0. */
   zero(): number {
     return this.numbers === 'places' ? this.#derive(-1, 0) : 0
   }
 
-  /** What a metric tells of itself. */
+  /** Name, description, unit and metadata of a metric. */
   described(
     name: string,
     type: FamilyType,

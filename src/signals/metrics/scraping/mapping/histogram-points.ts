@@ -7,7 +7,7 @@ import type { MappedSeries } from './mapped-family.ts'
 import { isCreated, NumberPoints, withoutSuffix } from './number-points.ts'
 import { ByName, entry, numberOf, type Origin } from './series-labels.ts'
 
-/** The series that are one histogram. */
+/** The series of one histogram. */
 interface Gathered {
   readonly attributes: Attributes
   readonly buckets: Bucket[]
@@ -21,7 +21,7 @@ interface Bucket {
   readonly series: MappedSeries
 }
 
-/** Points that have the same bounds. */
+/** Points with equal bounds. */
 interface Bounded {
   readonly bounds: readonly number[]
   readonly points: HistogramPoint[]
@@ -31,7 +31,7 @@ interface Bounded {
 export class HistogramPoints {
   readonly #draft: FamilyDraft
   readonly #metrics = new ByName(() => new Map<string, Gathered>())
-  /** What relabelling gave names that no part of a histogram has. */
+  /** Series with names that are not part of a histogram, after relabelling. */
   readonly #strays: NumberPoints
 
   constructor(draft: FamilyDraft) {
@@ -90,12 +90,12 @@ export class HistogramPoints {
     const all = new Map<string, Bounded>()
     let last: Bounded | undefined
     for (const gathered of byKey.values()) {
-      const { count, sum, buckets: told } = gathered
+      const { count, sum, buckets: unordered } = gathered
       if (count === undefined) {
-        if (sum !== undefined || told.length > 0) draft.drop('no_count')
+        if (sum !== undefined || unordered.length > 0) draft.drop('no_count')
         continue
       }
-      const buckets = this.#ordered(told)
+      const buckets = this.#ordered(unordered)
       const bounds = draft.numbers === 'ended' ? [] : boundsOf(buckets)
       if (last === undefined || !areSame(last.bounds, bounds))
         last = entry(all, bounds.join(), () => ({ bounds, points: [] }))
@@ -107,7 +107,7 @@ export class HistogramPoints {
       draft.emit(origin, { kind: 'histogram', ...draft.described(name, 'histogram'), bounds, points })
   }
 
-  /** By rising bound, each once: the first that the page has. */
+  /** Buckets by rising bound; duplicates are removed, except the first on the page. */
   #ordered(buckets: Bucket[]): readonly Bucket[] {
     let isRising = true
     for (let i = 1; i < buckets.length; i++) isRising &&= buckets[i]!.bound > buckets[i - 1]!.bound
@@ -120,7 +120,7 @@ export class HistogramPoints {
     return ordered
   }
 
-  /** Undefined where its numbers contradict each other. */
+  /** Undefined if its numbers contradict each other. */
   #point(gathered: Gathered, count: MappedSeries, buckets: readonly Bucket[]): HistogramPoint | undefined {
     const { attributes, sum, created } = gathered
     const times = this.#draft.times(count, created)
@@ -139,7 +139,7 @@ export class HistogramPoints {
   }
 }
 
-/** The bounds that are told; that of the last bucket is not. */
+/** Explicit bounds; that of the last bucket is implicit. */
 function boundsOf(buckets: readonly Bucket[]): number[] {
   const bounds: number[] = []
   for (const { bound } of buckets) if (bound !== Number.POSITIVE_INFINITY) bounds.push(bound)
@@ -147,8 +147,8 @@ function boundsOf(buckets: readonly Bucket[]): number[] {
 }
 
 /**
- * What each bucket counts itself. Undefined where counts fall, are no whole numbers that a double holds exactly, or the
- * last is not the histogram's.
+ * Counts per bucket. Undefined if the cumulative counts decrease, are not integers that a double represents exactly, or
+ * do not end with the histogram's count.
  */
 function ownCounts(cumulative: readonly number[], count: number): number[] | undefined {
   if (cumulative.at(-1) !== count || !isCount(count)) return undefined

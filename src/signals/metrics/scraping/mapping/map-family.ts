@@ -17,9 +17,9 @@ interface Points {
 }
 
 /**
- * Makes OTLP metrics of a family (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). With `places`
- * the values of series are places in an array of values, and the metrics are placed ones: what they need beside the
- * lines has its places from `startsAt` on.
+ * Maps a family to OTLP metrics (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). With `places`,
+ * the values of series are places in an array of values, and the metrics are placed ones; derived numbers have their
+ * places from `startsAt` on.
  */
 export function mapFamily(
   input: FamilyInput & { readonly numbers: 'places' | 'values'; readonly startsAt?: number },
@@ -28,8 +28,8 @@ export function mapFamily(
 }
 
 /**
- * What says that series ended at a time: the metrics that were made of them, their points without values. A
- * histogram or a summary ends with its `_count`; a bucket of one that goes on ends nothing.
+ * Metrics that mark series as ended at a time: the same as were made from them, with points without values. A histogram
+ * or a summary ends with its `_count`; the end of one bucket alone ends nothing.
  */
 export function staleMetrics(input: FamilyInput, timeUs: number): readonly MappedMetric[] {
   const series = input.series.map(one => ({ ...one, timeUs }))
@@ -52,7 +52,7 @@ function pointsOf(draft: FamilyDraft): Points {
   return new NumberPoints(draft, type)
 }
 
-/** They have no form in OTLP: they are counted. */
+/** They have no counterpart in OTLP, so they are only counted. */
 class GaugeHistograms implements Points {
   readonly #draft: FamilyDraft
   readonly #seen = new Set<string>()

@@ -4,23 +4,23 @@ import type { Metric } from '../../../../foundation/model/metric.ts'
 import type { Scope } from '../../../../foundation/model/resource.ts'
 import type { Family, LineExemplar } from '../exposition.ts'
 
-/** What a family's metadata says. The name is the page's own, also where relabelling has given its series others. */
+/** Metadata of a family. The name is that on the page, even if relabelling changed the names of series. */
 export type FamilyMetadata = Pick<Family, 'name' | 'type' | 'help' | 'unit'>
 
-/** A series as relabelling left it. */
+/** A series after relabelling. */
 export interface MappedSeries {
   readonly name: string
   /** Without `__name__`. */
   readonly labels: ReadonlyMap<string, string>
-  /** With `places` the place of the value. */
+  /** With `places`, the place of the value. */
   value: number
-  /** Microseconds since the Unix epoch, 0 is not known; with `places` 0, or one more than the place of the time. */
+  /** Microseconds since the Unix epoch, 0 for unknown; with `places` 0, or the place of the time plus one. */
   timeUs: number
-  /** Not looked at with `places`. */
+  /** Ignored with `places`. */
   exemplar?: LineExemplar | undefined
 }
 
-/** Whom series are about: their labels `job` and `instance`, '' where they have none. */
+/** Subject of series: their labels `job` and `instance`, '' for none. */
 export interface Identity {
   readonly job: string
   readonly instance: string
@@ -32,32 +32,32 @@ export interface MappedMetric {
   readonly metric: Metric
 }
 
-/** The labels of a series `target_info`, for `targetResource`. */
+/** Labels of a `target_info` series, for `targetResource`. */
 export interface TargetInfo {
   readonly identity: Identity
   readonly labels: Attributes
 }
 
-/** A number of a placed metric that stands on no line: a start, which a series of its own tells in seconds, or 0. */
+/** A number of a placed metric that is not a sample of it: a start, from a series with seconds, or 0. */
 export interface DerivedNumber {
-  /** The place of the seconds; -1: the number is 0. */
+  /** Place of the seconds; -1 for the number 0. */
   readonly from: number
   /** As `timeUs` of a placed metric. */
   readonly time: number
 }
 
-/** Why points go no further, as the accounting names it. */
+/** Reasons why points are dropped. */
 export type MappingLoss = ReasonAt<'scraping'>
 
 export interface MappedFamily {
   /**
-   * Several of one name where identity, scope or bounds of the points differ. With `places` they are placed metrics.
-   * With the values of the same series they are the same in the same order, if need be without points.
+   * There are several with one name if their points differ in identity, scope or bounds. With `places` they are placed
+   * metrics. With the values of the same series they are the same in the same order, possibly without points.
    */
   readonly metrics: readonly MappedMetric[]
-  /** Points by reason. A sample that is left out of its histogram or summary counts as one. */
+  /** Points by reason. A sample left out of its histogram or summary counts as one. */
   readonly dropped: ReadonlyMap<MappingLoss, number>
   readonly targetInfo: readonly TargetInfo[]
-  /** With `places`: what `writeStarts` computes after each reading, into the places from `startsAt` on. */
+  /** With `places`: numbers for `writeStarts` to compute after each reading, into the places from `startsAt` on. */
   readonly starts: readonly DerivedNumber[]
 }

@@ -4,19 +4,22 @@ import { small } from '../../../../foundation/lib/small-tables.ts'
 import { Attributes } from '../../../../foundation/model/attributes.ts'
 import type { Scope } from '../../../../foundation/model/resource.ts'
 
-/** Labels that begin so tell the scope (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). */
+/** Prefix of labels of the scope (OpenTelemetry specification, compatibility/prometheus_and_openmetrics). */
 export const scopePrefix = 'otel_scope_'
 
-/** Of metrics that name none: who read the page. */
+/** Scope of metrics without their own: the reader of the page. */
 export const metricsScope: Scope = { name: 'svc/prometheus', version: build().version }
 
-/** Foreign pages name them. */
+/** Foreign pages contain the scopes. */
 const mostScopes = 1024
 
-/** By what was told of them: requests group metrics by scope, so the same must be one object while it is in use. */
+/** Cached by content: requests group metrics by scope object, so equal scopes must be one object while in use. */
 const scopes = small(new BoundedMap<string, Scope>(mostScopes))
 
-/** The scope that labels tell which begin with `otel_scope_`: name and value by turns, ordered by name, none of them ''. */
+/**
+ * Scope from the labels with the prefix `otel_scope_`: alternating names and values, ordered by name, without empty
+ * values.
+ */
 export function scopeOf(labels: readonly string[]): Scope {
   const key = JSON.stringify(labels)
   let scope = scopes.get(key)

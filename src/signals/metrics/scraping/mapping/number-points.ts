@@ -6,12 +6,12 @@ import type { FamilyDraft } from './family-draft.ts'
 import type { MappedSeries } from './mapped-family.ts'
 import { ByName, type SeriesLabels } from './series-labels.ts'
 
-/** A family whose series are points each. Its metrics have the names of their series. */
+/** A family with one point per series. Its metrics have the names of the series. */
 export class NumberPoints {
   readonly #draft: FamilyDraft
   readonly #type: FamilyType
   readonly #metrics = new ByName(() => new Map<string, NumberPoint>())
-  /** By what the names of counters have before `_created` and `_total`. */
+  /** By counter name without `_created` and `_total`. */
   readonly #created = new ByName(() => new Map<string, MappedSeries>())
 
   constructor(draft: FamilyDraft, type: FamilyType) {
@@ -42,9 +42,9 @@ export class NumberPoints {
         draft.emit(origin, {
           kind: 'sum',
           ...described,
-          // An info or a state is a 1 or a 0 that makes sense when it is added up.
+          // An info or a state is a 1 or a 0 that is meaningful when summed.
           monotonic: type === 'counter',
-          // The values of Prometheus are doubles.
+          // Values of Prometheus are doubles.
           integer: false,
           points,
         })
@@ -73,7 +73,7 @@ export class NumberPoints {
     return { attributes, startUs: 0, timeUs, value }
   }
 
-  /** Labels of `target_info` are no point but say what the target is. */
+  /** `target_info` is not a point: its labels describe the target. */
   #isTargetInfo({ name }: MappedSeries, { origin, attributes }: SeriesLabels): boolean {
     if (name !== 'target_info' || this.#type === 'counter' || this.#type === 'stateset') return false
     if (!this.#draft.addTarget(origin.identity, attributes)) this.#draft.drop('duplicate_series')
@@ -81,7 +81,7 @@ export class NumberPoints {
   }
 }
 
-/** A counter may be called so itself, which its family's name tells. */
+/** A counter itself may have this suffix; its family's name then has it too. */
 export function isCreated(name: string, family: string): boolean {
   return name.endsWith('_created') && !family.endsWith('_created')
 }

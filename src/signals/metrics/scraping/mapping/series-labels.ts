@@ -4,34 +4,34 @@ import type { Scope } from '../../../../foundation/model/resource.ts'
 import type { Identity } from './mapped-family.ts'
 import { metricsScope, scopeOf, scopePrefix } from './metrics-scope.ts'
 
-/** What points must share to stand in one metric, beside its name. One object per family and content. */
+/** Properties shared by all points of a metric, besides its name. One object per family and content. */
 export interface Origin {
   readonly identity: Identity
   readonly scope: Scope
 }
 
-/** A series' labels by what becomes of them. */
+/** Labels of a series, split by their use. */
 export interface SeriesLabels {
   readonly origin: Origin
-  /** Ordered by name, so that the order on the page changes nothing. */
+  /** Ordered by name, so that the order on the page does not matter. */
   readonly attributes: Attributes
-  /** The same for the same attributes and no others. */
+  /** Equal for equal attributes only. */
   readonly key: string
-  /** Value of the label that was asked for; undefined without one. */
+  /** Value of the special label; undefined if missing. */
   readonly special: string | undefined
 }
 
-/** Characters of labels that tell a scope, of which many are kept. More of them stay attributes. */
+/** Maximum characters of scope labels, as many scopes are cached. Above it, the labels stay attributes. */
 const longestScope = 1024
 
-/** Sorts the labels of a family's series. */
+/** Splits the labels of a family's series. */
 export class LabelSorter {
   readonly #origins = new Map<Scope, Map<string, Map<string, Origin>>>()
   #last: Origin | undefined
   readonly #names: string[] = []
   readonly #scopeNames: string[] = []
 
-  /** Takes the label `special` out of the attributes, `''` for none. An empty label is one that is not there. */
+  /** Removes the label `special` from the attributes, `''` for none. A label with an empty value counts as missing. */
   sort(labels: ReadonlyMap<string, string>, special: string): SeriesLabels {
     const names = this.#names
     names.length = 0
@@ -84,7 +84,7 @@ export class LabelSorter {
   }
 }
 
-/** Things by origin and name, in the order in which they were first asked for. */
+/** Values by origin and name, in the order of creation. */
 export class ByName<T> {
   readonly #things = new Map<Origin, Map<string, T>>()
   readonly #make: () => T
@@ -101,7 +101,7 @@ export class ByName<T> {
   }
 
   of(origin: Origin, name: string): T {
-    // Neighbours on a page are of one metric.
+    // Adjacent series mostly belong to one metric.
     if (this.#thing !== undefined && origin === this.#origin && name === this.#name) return this.#thing
     const named = entry(this.#things, origin, () => new Map<string, T>())
     this.#thing = entry(named, name, this.#make)
@@ -115,7 +115,7 @@ export class ByName<T> {
   }
 }
 
-/** What stands under a key, made where there is nothing yet. */
+/** Value of a key, created if missing. */
 export function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key)
   if (value === undefined) {
@@ -126,10 +126,10 @@ export function entry<K, V>(map: Map<K, V>, key: K, make: () => V): V {
 }
 
 const infinity = /^([-+]?)inf(?:inity)?$/i
-/** Longer texts are no numbers that anyone meant. */
+/** No valid number is longer. */
 const longestNumber = 64
 
-/** The number that a label such as `le` tells; NaN where it tells none. */
+/** Number in a label such as `le`; NaN if invalid. */
 export function numberOf(text: string | undefined): number {
   if (text === undefined || text.length > longestNumber) return Number.NaN
   const infinite = infinity.exec(text)

@@ -1,9 +1,8 @@
 import type { DerivedNumber } from './mapped-family.ts'
 
 /**
- * The start that a sample `_created` tells in seconds, in microseconds since the Unix epoch. 0 where it tells none, or
- * one later than the point that it belongs to (0: not known), as happens where clocks differ: a point cannot begin
- * after it ended.
+ * Start from a `_created` sample in seconds, as microseconds since the Unix epoch. 0 if invalid, or later than its
+ * point (0: unknown), as with different clocks: a point cannot start after its end.
  */
 export function startUsOf(seconds: number, timeUs: number): number {
   const startUs = Math.round(seconds * 1e6)
@@ -12,8 +11,8 @@ export function startUsOf(seconds: number, timeUs: number): number {
 }
 
 /**
- * Computes the numbers of placed metrics that stand on no line, after each reading: those of `starts` go to the places
- * from `startsAt` on, in their order. `timeUs`: of points that have no time of their own.
+ * Computes the derived numbers of placed metrics after each reading: those of `starts` go to the places from `startsAt`
+ * on, in order. `timeUs`: time of points without their own.
  */
 export function writeStarts(
   starts: readonly DerivedNumber[],

@@ -6,7 +6,7 @@ import type { MappedSeries } from './mapped-family.ts'
 import { isCreated, NumberPoints, withoutSuffix } from './number-points.ts'
 import { ByName, entry, numberOf, type Origin } from './series-labels.ts'
 
-/** The series that are one summary. */
+/** The series of one summary. */
 interface Gathered {
   readonly attributes: Attributes
   readonly quantiles: Quantile[]
@@ -24,7 +24,7 @@ interface Quantile {
 export class SummaryPoints {
   readonly #draft: FamilyDraft
   readonly #metrics = new ByName(() => new Map<string, Gathered>())
-  /** What relabelling gave names that no part of a summary has. */
+  /** Series with names that are not part of a summary, after relabelling. */
   readonly #strays: NumberPoints
 
   constructor(draft: FamilyDraft) {
@@ -35,7 +35,7 @@ export class SummaryPoints {
   add(series: MappedSeries): void {
     const { name } = series
     const { family } = this.#draft
-    // First by its label: a summary may be called foo_count itself.
+    // The label decides first: a summary itself may be called foo_count.
     if (series.labels.get('quantile')) this.#addQuantile(series)
     else if (name === family.name) this.#draft.drop('unexpected_sample')
     else if (name.endsWith('_count')) this.#addPart(series, 'count', '_count')
@@ -65,7 +65,7 @@ export class SummaryPoints {
   #addQuantile(series: MappedSeries): void {
     const { origin, attributes, key, special } = this.#draft.labels.sort(series.labels, 'quantile')
     const quantile = numberOf(special)
-    // OTLP: it is in the interval from 0 to 1.
+    // OTLP requires the interval from 0 to 1.
     if (!(quantile >= 0 && quantile <= 1)) this.#draft.drop('bad_quantile')
     else
       this.#gathered(origin, series.name, key, attributes).quantiles.push({ quantile, value: series.value })
@@ -93,16 +93,16 @@ export class SummaryPoints {
     const times = draft.times(count, created)
     if (draft.numbers === 'ended')
       return { attributes, ...times, noValue: true, count: 0, sum: 0, quantiles: [], values: [] }
-    const told: number[] = []
+    const distinct: number[] = []
     const values: number[] = []
     for (const { quantile, value } of quantiles.sort((a, b) => a.quantile - b.quantile)) {
-      if (told.at(-1) === quantile) draft.drop('duplicate_series')
+      if (distinct.at(-1) === quantile) draft.drop('duplicate_series')
       else {
-        told.push(quantile)
+        distinct.push(quantile)
         values.push(value)
       }
     }
     const total = sum === undefined ? draft.zero() : sum.value
-    return { attributes, ...times, count: count.value, sum: total, quantiles: told, values }
+    return { attributes, ...times, count: count.value, sum: total, quantiles: distinct, values }
   }
 }

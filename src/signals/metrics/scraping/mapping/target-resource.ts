@@ -5,10 +5,10 @@ import type { Target } from '../target.ts'
 import type { Identity, TargetInfo } from './mapped-family.ts'
 
 /**
- * What metrics are about (OpenTelemetry specification, compatibility/prometheus_and_openmetrics, resource attributes):
- * the target, or with `identity` another one that its page tells of. Labels of `target_info` are taken as they are and
- * say more than what was learned from the URL; but who a target is, is for its scraper to say: two that call themselves
- * the same must not become one. `host`: where the target is known to run on it. Makes a new object each time.
+ * Resource of metrics (OpenTelemetry specification, compatibility/prometheus_and_openmetrics, resource attributes): the
+ * target, or with `identity` another one from its page. Labels of `target_info` override what is known from the URL,
+ * but not the identity, so that two targets that claim the same identity stay distinct. `host`: set if the target is
+ * known to run on it. Creates a new object each time.
  */
 export function targetResource(
   target: Target,
@@ -32,7 +32,7 @@ export function targetResource(
   return { attributes }
 }
 
-/** All but who it is. */
+/** Sets all but the identity. */
 function setAll(attributes: Attributes, more: Attributes): void {
   for (let i = 0; i < more.size; i++) {
     const key = more.keys[i]!

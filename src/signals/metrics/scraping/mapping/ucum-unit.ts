@@ -1,4 +1,4 @@
-/** Words of Prometheus' base units and of those that exporters use beside them, in UCUM's case-sensitive form. */
+/** Prometheus' base units, and other units that exporters use, in UCUM's case-sensitive form. */
 const words: Readonly<Record<string, string>> = {
   days: 'd',
   hours: 'h',
@@ -36,7 +36,7 @@ const words: Readonly<Record<string, string>> = {
 
 const wordOf = new Map(Object.entries(words))
 
-/** What stands behind `_per_`, in the singular. */
+/** Words after `_per_`, in the singular. */
 const perWords: readonly (readonly [string, string])[] = [
   ['day', 'd'],
   ['hour', 'h'],
@@ -57,8 +57,8 @@ const perWords: readonly (readonly [string, string])[] = [
 const perWordOf = new Map(perWords)
 
 /**
- * A unit of Prometheus' metadata (`# UNIT`) as UCUM writes it: words become symbols, `foo_per_bar` becomes `foo/bar`
- * (OpenTelemetry specification, Prometheus and OpenMetrics compatibility, metric metadata). Others stay as they are.
+ * UCUM form of a unit from Prometheus' metadata (`# UNIT`): words become symbols, `foo_per_bar` becomes `foo/bar`
+ * (OpenTelemetry specification, Prometheus and OpenMetrics compatibility, metric metadata). Others are unchanged.
  */
 export function ucumUnit(unit: string): string {
   const at = unit.indexOf('_per_')

@@ -6,13 +6,13 @@ const maxGroups = 100_000
 const maxLabels = 1_000
 const known: ReadonlySet<string> = new Set(['targets', 'labels'])
 
-/** Of whom the list is. A service elsewhere is not to name the sockets of this host. */
+/** Origin of a list. A remote service must not name sockets of this host. */
 export type ListOrigin = 'own' | 'foreign'
 
 /**
- * A group of a list `[{targets: ["host:port"], labels: {name: value}}]`, as files and HTTP services tell them
- * (Prometheus, file_sd_config and http_sd_config). `name` says what the group at a place is called, `extra` labels are
- * added. Throws an `Error` that tells in words what is wrong with the list; it is taken as a whole or not at all.
+ * Parses a group of a list `[{targets: ["host:port"], labels: {name: value}}]` from a file or an HTTP service
+ * (Prometheus, file_sd_config and http_sd_config). `name` names the group in the list, `extra` labels are added. Throws
+ * an `Error` with a reason if the group is invalid; a list is used as a whole or not at all.
  */
 export function readGroup(
   value: unknown,
@@ -38,7 +38,7 @@ export function readGroup(
   return { source: name, targets: read, labels: readLabels(labels, where, extra) }
 }
 
-/** A key without a value, as YAML reads it (`labels:`), too. */
+/** Includes a key without a value, as YAML reads it (`labels:`). */
 function isNothing(value: unknown): boolean {
   return value === undefined || value === null || value === ''
 }

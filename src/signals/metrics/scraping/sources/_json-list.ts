@@ -2,20 +2,20 @@ import { Turn } from '../../../../foundation/lib/turn.ts'
 
 const quote = 0x22
 const backslash = 0x5c
-/** Smaller texts are parsed at once: that takes less than a millisecond. */
+/** Maximum size parsed in one step, which takes less than a millisecond. */
 const smallBytes = 64 * 1024
-/** What may stand around the elements of a list, and between them (RFC 8259, section 2). */
+/** Text around and between the elements of a list (RFC 8259, section 2). */
 const space = /^[ \t\r\n]*$/
 const separator = /^[ \t\r\n]*,[ \t\r\n]*$/
 const maxSpace = 4096
-/** What is parsed at once: about 100,000 targets. */
+/** Maximum element: about 100,000 targets. */
 const maxElementBytes = 4 * 1024 * 1024
-/** Deeper than all lists that are read; the parser takes its time for depth. */
+/** Deeper than any valid list; deep nesting takes the parser long. */
 const maxDepth = 100
 
 /**
- * The elements of a list in JSON, parsed one by one with time for others between them. Throws an `Error` in words where
- * this is no list.
+ * Elements of a JSON list, parsed one by one, with pauses between them for other work. Throws an `Error` with a reason
+ * if it is not a list.
  */
 export async function* jsonElements(bytes: Buffer): AsyncIterableIterator<unknown> {
   if (bytes.length <= smallBytes) {

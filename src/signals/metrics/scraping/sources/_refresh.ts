@@ -4,8 +4,8 @@ import { pause } from '../../../../foundation/lib/pause.ts'
 const firstRetryMs = 1_000
 
 /**
- * Asks now, and again every so many milliseconds; sooner after a failure, which `ask` tells by rejecting. Ends with `stop`;
- * never rejects.
+ * Calls `ask` now and then at this interval, in milliseconds; sooner after a failure, which is a rejection. Ends with
+ * `stop`; never rejects.
  */
 export async function refresh(
   everyMs: number,

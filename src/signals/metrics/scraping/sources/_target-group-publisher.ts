@@ -1,35 +1,35 @@
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SourceOptions, TargetSourceState } from '../source.ts'
 
-/** Of one source. Prometheus itself does well with some ten thousand. */
+/** Maximum targets of a source. Prometheus itself supports some ten thousand. */
 export const maxTargets = 100_000
-/** Changes within this time are told as one. */
+/** Minimum and maximum delay, in milliseconds, within which changes are combined. */
 const leastPauseMs = 50
 const longestPauseMs = 5_000
-/** Whoever is told looks at each of the groups, so that many of them are told less often. */
+/** Each report takes time per group, so many groups are reported less often. */
 const groupsPerMs = 20
-/** A fault is not warned of again before it was away for so long. */
+/** Minimum absence of a fault before it is logged again. */
 const quietMs = 10 * 60_000
 const rememberedFaults = 64
 
-/** What is in the way of a source, in words, and what to do about it. */
+/** Fault of a source, with a hint. */
 export interface SourceFault {
   readonly reason: string
   readonly hint: string
 }
 
-/** The groups of one source, and whether they can be believed. Tells of them when they have changed. */
+/** The groups of one source, with its faults. Reports them after changes. */
 export class TargetGroupPublisher {
   readonly #kind: string
   readonly #options: SourceOptions
   readonly #owners = new Map<string, readonly TargetGroup[]>()
   readonly #faults = new Map<string, SourceFault>()
-  /** When a fault was met last. */
+  /** Time of the last occurrence by fault. */
   readonly #lastAtMs = new Map<string, number>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
-  #toldGroups = -1
-  #toldTargets = 0
+  #reportedGroups = -1
+  #reportedTargets = 0
   #updatedMs = 0
 
   constructor(kind: string, options: SourceOptions) {
@@ -43,18 +43,18 @@ export class TargetGroupPublisher {
       connected: this.#updatedMs > 0 && fault === undefined,
       reason: fault?.reason ?? '',
       hint: fault?.hint ?? '',
-      groups: Math.max(0, this.#toldGroups),
-      targets: this.#toldTargets,
+      groups: Math.max(0, this.#reportedGroups),
+      targets: this.#reportedTargets,
       updatedMs: this.#updatedMs,
     }
   }
 
-  /** Targets that an owner, as a file or a pod, had last. */
+  /** Number of targets of an owner, such as a file or a pod. */
   targetsOf(owner: string): number {
     return this.#owners.get(owner)?.reduce((sum, { targets }) => sum + targets.length, 0) ?? 0
   }
 
-  /** The groups that an owner has by now. Those that say the same as before stay the same. */
+  /** Sets the groups of an owner. Unchanged groups stay the same objects. */
   put(owner: string, groups: readonly TargetGroup[]): void {
     const before = this.#owners.get(owner)
     const kept = before === undefined ? groups : keepSame(before, groups)
@@ -69,18 +69,18 @@ export class TargetGroupPublisher {
     if (this.#owners.delete(owner)) this.#change()
   }
 
-  /** Removes every owner that is not among these. */
+  /** Removes all other owners. */
   keepOnly(owners: ReadonlySet<string>): void {
     for (const owner of [...this.#owners.keys()]) if (!owners.has(owner)) this.remove(owner)
   }
 
-  /** What is there is known as of now. */
+  /** Marks the groups as current. */
   known(): void {
     this.#updatedMs = (this.#options.now ?? Date.now)()
-    if (this.#toldGroups < 0) this.#change()
+    if (this.#reportedGroups < 0) this.#change()
   }
 
-  /** What is wrong with a subject; undefined: nothing any more. */
+  /** Sets the fault of a subject; undefined for none. */
   report(subject: string, fault: SourceFault | undefined): void {
     if (fault === undefined) {
       this.#faults.delete(subject)
@@ -100,7 +100,7 @@ export class TargetGroupPublisher {
     })
   }
 
-  /** Nothing is told from now on. */
+  /** Stops all reports. */
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
@@ -109,27 +109,27 @@ export class TargetGroupPublisher {
   #change(): void {
     if (this.#timer !== undefined || this.#closed) return
     const pauseMs = Math.min(longestPauseMs, Math.max(leastPauseMs, this.#owners.size / groupsPerMs))
-    this.#timer = setTimeout(() => this.#tell(), pauseMs).unref()
+    this.#timer = setTimeout(() => this.#emit(), pauseMs).unref()
   }
 
-  #tell(): void {
+  #emit(): void {
     this.#timer = undefined
-    const told: TargetGroup[] = []
+    const reported: TargetGroup[] = []
     let targets = 0
     let leftOut = 0
     for (const groups of this.#owners.values())
       for (const group of groups) {
         const room = maxTargets - targets
         const isWhole = group.targets.length <= room
-        if (isWhole) told.push(group)
-        else if (room > 0) told.push({ ...group, targets: group.targets.slice(0, room) })
+        if (isWhole) reported.push(group)
+        else if (room > 0) reported.push({ ...group, targets: group.targets.slice(0, room) })
         targets += Math.min(room, group.targets.length)
         if (!isWhole) leftOut += group.targets.length - room
       }
-    this.#toldGroups = told.length
-    this.#toldTargets = targets
+    this.#reportedGroups = reported.length
+    this.#reportedTargets = targets
     this.report('limit', leftOut === 0 ? undefined : tooMany(leftOut))
-    this.#options.onGroups(told)
+    this.#options.onGroups(reported)
   }
 }
 
@@ -140,7 +140,7 @@ function tooMany(leftOut: number): SourceFault {
   }
 }
 
-/** `before` itself where all say the same. */
+/** Returns `before` itself if all groups are equal. */
 function keepSame(before: readonly TargetGroup[], after: readonly TargetGroup[]): readonly TargetGroup[] {
   const kept = after.map((group, at) => {
     const known = before[at]

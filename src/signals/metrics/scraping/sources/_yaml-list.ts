@@ -1,20 +1,20 @@
 import { Turn } from '../../../../foundation/lib/turn.ts'
 import { isTooMuch, tooManyTokens, withoutStacks } from '../../../../foundation/lib/yaml-size.ts'
 
-/** About what is parsed within two milliseconds. */
+/** Size of a part that is parsed within about two milliseconds. */
 const partChars = 8 * 1024
-/** What cannot be divided takes half a second at this length, in which nothing else is done. */
+/** Maximum size of a document that cannot be divided: it takes half a second, in which nothing else runs. */
 const maxPartChars = 512 * 1024
 /**
- * What one part of a document may say of another: anchors, aliases and tags, which begin a node, directives, several
- * documents. The `&` of a URL is none of these.
+ * References between parts of a document: anchors, aliases and tags, which begin a node, directives, several documents.
+ * The `&` of a URL does not match.
  */
 const coupled = /^(?:---|\.\.\.|%)|(?:^|[\s,[{:])[&*!]/m
 
 /**
- * The elements of a list in YAML 1.2, all scalars as text, so that `8080` is one as Prometheus takes it. A large list whose
- * elements begin at the margin is parsed in parts, with time for others between them. Throws an `Error` in words where
- * this is no list. The parser is loaded when it is needed.
+ * Elements of a YAML 1.2 list, with all scalars as text, so that `8080` is accepted as in Prometheus. A large list
+ * whose elements begin at the margin is parsed in parts, with pauses between them for other work. Throws an `Error`
+ * with a reason if it is not a list. The parser is loaded on demand.
  */
 export async function* yamlElements(text: string): AsyncIterableIterator<unknown> {
   const { Lexer, parse } = await import('yaml')
@@ -48,7 +48,7 @@ export async function* yamlElements(text: string): AsyncIterableIterator<unknown
 }
 
 /**
- * Lists at the margin, each of whole elements: within an element of such a list no line begins with `- ` (YAML 1.2.2,
+ * Splits a list at the margin into lists of whole elements: no line within an element begins with `- ` (YAML 1.2.2,
  * section 8.2.1; deeper collections and the lines of scalars are indented).
  */
 function* partsOf(text: string): IterableIterator<string> {
@@ -65,7 +65,7 @@ function* partsOf(text: string): IterableIterator<string> {
   }
 }
 
-/** The parser's first line, which says what and where; below it is an excerpt of the text. */
+/** First line of the parser's error, with cause and position; below it is an excerpt of the text. */
 function faultText(error: unknown, firstLine: number): string {
   const { message, linePos } = error as Error & { linePos?: readonly [{ line: number; col: number }] }
   const what = message.split('\n', 1)[0]!.replace(/ at line \d+, column \d+:?$/, '')

@@ -9,24 +9,24 @@ import { TargetGroupPublisher } from './_target-group-publisher.ts'
 type RecordType = SettingsOf<'dns'>['type']
 
 const maxFileBytes = 64 * 1024
-/** For one try with one server. */
+/** For one attempt with one server. */
 const timeoutMs = 5_000
 const tries = 2
 const resolverFile = '/etc/resolv.conf'
 /** resolv.conf(5). */
 const maxSearch = 32
 const maxRecords = 10_000
-/** An answer all the same: there is no such name, or it has no such records. */
+/** Valid results: the name does not exist, or has no such records. */
 const nothing: ReadonlySet<unknown> = new Set(['ENOTFOUND', 'ENODATA'])
 
 interface Found {
   readonly host: string
   readonly port: number
-  /** Meta labels beside the name. */
+  /** Meta labels besides the name. */
   readonly labels: Readonly<Record<string, string>>
 }
 
-/** What a record of each type says, for a port where it names none. */
+/** Queries by record type; `port` is used for types without a port. */
 const lookUp: Readonly<
   Record<RecordType, (resolver: Resolver, name: string, port: number) => Promise<readonly Found[]>>
 > = {
@@ -51,14 +51,14 @@ const lookUp: Readonly<
 }
 
 export interface DnsTargetsOptions extends SourceOptions {
-  /** `address:port` of each; left out: those of the host. */
+  /** `address:port` of each server; if omitted, those of the host. */
   readonly servers?: readonly string[]
   readonly resolverFile?: string
 }
 
 /**
- * Targets from records of DNS (`dns_sd_configs`), with the search list of the host. That a name has no records counts as
- * none; where a server gives no answer of use, the last records stay (as Prometheus, `lookupWithSearchPath`).
+ * Targets from DNS records (`dns_sd_configs`), with the search list of the host. A name without records has no targets;
+ * if servers give no usable answer, the last records are kept (as in Prometheus, `lookupWithSearchPath`).
  */
 export class DnsTargets implements TargetSource {
   readonly #settings: SettingsOf<'dns'>
@@ -88,10 +88,10 @@ export class DnsTargets implements TargetSource {
     this.#told.close()
   }
 
-  /** Rejects when a name could not be asked for. */
+  /** Rejects if a query failed. */
   async #ask(): Promise<void> {
     const { servers, resolverFile: file = resolverFile } = this.#options
-    // A new one each time: the servers of the host may have changed.
+    // A new resolver each time: the servers of the host may have changed.
     const resolver = new Resolver({ timeout: timeoutMs, tries })
     if (servers !== undefined) resolver.setServers(servers)
     this.#resolver = resolver
@@ -103,7 +103,7 @@ export class DnsTargets implements TargetSource {
     else throw new Error('some lookups failed')
   }
 
-  /** Whether it failed. */
+  /** Returns whether it failed. */
   async #askFor(name: string, resolver: Resolver, search: Search): Promise<boolean> {
     const { type, port } = this.#settings
     let fault: NodeJS.ErrnoException | undefined
@@ -114,7 +114,7 @@ export class DnsTargets implements TargetSource {
         return false
       } catch (error) {
         if (this.#stopping.signal.aborted) return true
-        // The name is there and has no such records; no other one is meant.
+        // The name exists without such records, so no other name is tried.
         if ((error as NodeJS.ErrnoException).code === 'ENODATA') break
         if (!nothing.has((error as NodeJS.ErrnoException).code)) fault = error as NodeJS.ErrnoException
       }
@@ -143,14 +143,14 @@ export class DnsTargets implements TargetSource {
         for (const [label, value] of Object.entries(labels)) target.set(`__meta_dns_${label}`, value)
         return target
       })
-      // Servers tell them in turning order.
+      // Servers rotate the records.
       .sort((one, other) => (one.get('__address__')! < other.get('__address__')! ? -1 : 1))
     const group: TargetGroup = { source: name, targets, labels: new Map() }
     this.#told.put(name, [group])
   }
 }
 
-/** Targets from records of DNS (`dns_sd_configs`). */
+/** Source kind for `dns_sd_configs`. */
 export const dnsSource: SourceKind<'dns'> = {
   kind: 'dns',
   open: (settings, options) => new DnsTargets(settings, options),
@@ -174,7 +174,7 @@ function parseSearch(text: string): Search {
   return { domains: domains.map(each => each.replace(/\.$/, '')).filter(each => each !== ''), dots }
 }
 
-/** The whole names that a name may stand for, in their order. */
+/** Full names to try for a name, in order. */
 function namesOf(name: string, { domains, dots }: Search): readonly string[] {
   if (name.endsWith('.')) return [name.slice(0, -1)]
   const longer = domains.map(domain => `${name}.${domain}`)

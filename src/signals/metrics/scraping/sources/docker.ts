@@ -21,15 +21,15 @@ const listMs = 30_000
 const maxListBytes = 16 * 1024 * 1024
 const maxEntries = 1_000
 const maxValue = 4_096
-/** A container whose network is that of another, and so on: Docker itself makes no circles. */
+/** Maximum chain of containers that share the network of another one; Docker itself makes no cycles. */
 const maxHops = 8
 const prefix = '__meta_docker_'
 
 type Labels = Map<string, string>
 
 /**
- * Targets from the containers that run under a Docker daemon (`docker_sd_configs`): one for each port of TCP, or one with
- * the port of the configuration. Of several networks the first by name counts (`match_first_network`).
+ * Targets from running containers of a Docker daemon (`docker_sd_configs`): one per TCP port, or one with the
+ * configured port. Of several networks the first by name counts (`match_first_network`).
  */
 class DockerTargets implements TargetSource {
   readonly #settings: SettingsOf<'docker'>
@@ -56,7 +56,7 @@ class DockerTargets implements TargetSource {
       })
       return
     }
-    // What the environment tells the client of Docker is of this host's daemon.
+    // The environment's settings for Docker clients are for this host's daemon.
     const client = new EngineClient(enginePlace(address, {}))
     this.#client = client
     const ask = () => this.#ask(client)
@@ -100,7 +100,7 @@ class DockerTargets implements TargetSource {
   }
 }
 
-/** Targets from containers of Docker (`docker_sd_configs`). */
+/** Source kind for `docker_sd_configs`. */
 export const dockerSource: SourceKind<'docker'> = {
   kind: 'docker',
   open: (settings, options) => new DockerTargets(settings, options),
@@ -114,7 +114,7 @@ function hintOf(error: unknown, host: string): string {
   return 'check that host of docker_sd is the address of a running Docker daemon'
 }
 
-/** Undefined: it has no name, or no address. */
+/** Undefined without a name or an address. */
 function groupOf(
   id: string,
   container: JsonObject,
@@ -133,7 +133,7 @@ function groupOf(
   const network = networkOf(container, containers)
   if (network === undefined) return undefined
   const ip = textOf(network.IPAddress, 45)
-  // Without a network there is no way to it; Prometheus would ask its own host.
+  // Unreachable without a network; Prometheus would scrape its own host.
   if (ip === '' && mode !== 'host') return undefined
   const common = networkLabels.get(textOf(network.NetworkID)) ?? new Map<string, string>()
   const target = (address: string, own: Readonly<Record<string, string>> = {}) => {
@@ -158,7 +158,7 @@ function groupOf(
   return { source: `docker/${id}`, targets, labels }
 }
 
-/** The first by name, its own or that of the container whose network it shares. */
+/** First network by name, of the container or of the one whose network it shares. */
 function networkOf(
   container: JsonObject,
   containers: ReadonlyMap<string, JsonObject>,
@@ -191,7 +191,7 @@ function addLabels(labels: Labels, kind: string, entries: unknown): void {
     set(labels, `${kind}_${labelPart(name)}`, textOf(value, maxValue))
 }
 
-/** An empty label is none. */
+/** Empty labels are omitted. */
 function set(labels: Labels, name: string, value: string): void {
   if (value !== '') labels.set(`${prefix}${name}`, value)
 }

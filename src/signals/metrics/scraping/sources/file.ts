@@ -12,24 +12,24 @@ import { yamlElements } from './_yaml-list.ts'
 
 const maxFileBytes = 16 * 1024 * 1024
 const maxFiles = 10_000
-/** Files change in several steps, which a watch tells one by one. */
+/** Delay after a change, in milliseconds: files change in several steps, each with its own event. */
 const settleMs = 50
 
 /**
- * Targets from files (`file_sd_configs`): JSON or YAML by the end of their names, found by paths with `*` in the last
- * part. Directories are watched, and looked at every `refreshMs` beside that, for network file systems tell nothing. A
- * file that cannot be read or is half written keeps its targets; one that is gone has none.
+ * Targets from files (`file_sd_configs`): JSON or YAML by extension, with `*` in the last path component. Directories
+ * are watched, and also read every `refreshMs`, as network file systems report no changes. A file that is unreadable or
+ * half written keeps its targets; a removed one has none.
  */
 class FileTargets implements TargetSource {
   readonly #settings: SettingsOf<'file'>
   readonly #told: TargetGroupPublisher
   readonly #patterns: readonly { readonly path: string; readonly name: RegExp | undefined }[]
-  /** What tells the state of a file that was read from another; '' where it could not be read. */
+  /** State of each file when it was read; '' if it was unreadable. */
   readonly #stamps = new Map<string, string>()
   readonly #watchers = new Map<string, { readonly inode: bigint; readonly watcher: FSWatcher }>()
-  /** Directories that are there. Where one is not, its files are not gone but out of reach. */
+  /** Existing directories. Files of a missing directory are not removed but unreachable. */
   readonly #present = new Set<string>()
-  /** A watch told of these. */
+  /** Paths reported by watches. */
   #touched = new Set<string>()
   #timer: NodeJS.Timeout | undefined
   #looking = false
@@ -84,7 +84,7 @@ class FileTargets implements TargetSource {
     this.#timer = setTimeout(() => void this.#look(), ms).unref()
   }
 
-  /** A file of ours, or a link by which the kubelet exchanges all of a directory (`..data`). */
+  /** Whether a path is one of our files, or a link that the kubelet uses to replace a whole directory (`..data`). */
   #isOurs(directory: string, name: string): boolean {
     if (name.startsWith('..')) return true
     const path = join(directory, name)
@@ -93,7 +93,7 @@ class FileTargets implements TargetSource {
     )
   }
 
-  /** Watches begin before anything is read, so that nothing is missed between the two. */
+  /** Watches start before files are read, so that no change in between is missed. */
   async #watchDirectories(): Promise<void> {
     for (const directory of new Set(this.#patterns.map(({ path }) => dirname(path)))) {
       const inode = await stat(directory, { bigint: true }).then(
@@ -115,7 +115,7 @@ class FileTargets implements TargetSource {
           if (this.#watchers.get(directory)?.watcher === watcher) this.#watchers.delete(directory)
         })
       } catch {
-        // No more of them are to be had (inotify(7), max_user_watches): looking now and then finds it too.
+        // The limit of watches is reached (inotify(7), max_user_watches): the regular reading finds changes too.
       }
     }
   }
@@ -123,12 +123,12 @@ class FileTargets implements TargetSource {
   #touch(directory: string, name: string | null): void {
     if (this.#stopped || (name !== null && !this.#isOurs(directory, name))) return
     if (name !== null && this.#touched.size < maxFiles) this.#touched.add(join(directory, name))
-    // Not later with each event: a directory may never come to rest.
+    // Later events do not extend the delay: changes may never pause.
     if (!this.#looking && !this.#wanted) this.#lookIn(settleMs)
     this.#wanted = true
   }
 
-  /** The files that there are, as they are named. */
+  /** Existing files that match the paths. */
   async #paths(): Promise<ReadonlySet<string>> {
     const paths = new Set<string>()
     for (const { path, name } of this.#patterns) {
@@ -162,7 +162,7 @@ class FileTargets implements TargetSource {
     return isTooMany ? new Set([...paths].slice(0, maxFiles)) : paths
   }
 
-  /** `isTouched`: it is read though it looks the same, as the clock of a file system is coarse. */
+  /** `isTouched`: read it even if its state is unchanged, as file system clocks are coarse. */
   async #read(path: string, isTouched: boolean): Promise<void> {
     let stamp = ''
     try {
@@ -196,7 +196,7 @@ class FileTargets implements TargetSource {
     })
   }
 
-  /** Files that are no longer found have no targets and no faults. */
+  /** Removes targets and faults of files that no longer exist. */
   #forgetOthers(paths: ReadonlySet<string>): void {
     for (const path of [...this.#stamps.keys()]) {
       if (paths.has(path)) continue
@@ -207,13 +207,13 @@ class FileTargets implements TargetSource {
   }
 }
 
-/** Targets from files (`file_sd_configs`). */
+/** Source kind for `file_sd_configs`. */
 export const fileSource: SourceKind<'file'> = {
   kind: 'file',
   open: (settings, options) => new FileTargets(settings, options),
 }
 
-/** Rejects with an `Error` in words, or with one of the system, which has a code. */
+/** Rejects with an `Error` with a reason, or with a system error, which has a code. */
 async function readGroups(path: string): Promise<readonly TargetGroup[]> {
   const bytes = await readBytes(path)
   const elements = /\.json$/i.test(path) ? jsonElements(bytes) : yamlElements(bytes.toString('utf8'))

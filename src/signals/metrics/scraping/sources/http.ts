@@ -13,29 +13,29 @@ const maxBytes = 16 * 1024 * 1024
 const maxJobs = 1_000
 const maxJobsBytes = 1024 * 1024
 const jobsAtOnce = 4
-/** Stands in a URL for the name of a job. */
+/** Stands for the name of a job in a URL. */
 const jobWord = '{job}'
-/** As Prometheus demands it (http_sd). */
+/** As required by Prometheus (http_sd). */
 const jsonType = /^application\/json(?:;\s*charset=(?:"utf-8"|utf-8))?$/i
 
 /**
- * Targets from a list that an HTTP service tells (`http_sd_configs`).
+ * Targets from a list of an HTTP service (`http_sd_configs`).
  *
- * A URL with `{job}` in its path, as `http://allocator/jobs/{job}/targets?collector_id=NAME`, is that of a target allocator
- * (OpenTelemetry operator, cmd/otel-allocator): the path before `/{job}` tells the jobs, and each of them has a list. Their
- * names are in `__meta_target_allocator_job`.
+ * A URL with `{job}` in its path, such as `http://allocator/jobs/{job}/targets?collector_id=NAME`, is that of a target
+ * allocator (OpenTelemetry operator, cmd/otel-allocator): the path before `/{job}` lists the jobs, and each of them has
+ * a list of targets. Their names are in `__meta_target_allocator_job`.
  */
 class HttpTargets implements TargetSource {
   readonly #settings: SettingsOf<'http'>
   readonly #told: TargetGroupPublisher
   readonly #stopping = new AbortController()
-  /** By URL: a client keeps its connection, and what it learned of its server. */
+  /** By URL: a client keeps its connection, and what it learned about its server. */
   readonly #clients = new Map<string, TargetClient>()
 
   constructor(settings: SettingsOf<'http'>, options: SourceOptions) {
     this.#settings = settings
     this.#told = new TargetGroupPublisher('http', options)
-    // Requests that run listen to it, those of a target allocator at the same time.
+    // Each running request listens to it, and a target allocator has many at a time.
     setMaxListeners(0, this.#stopping.signal)
   }
 
@@ -72,7 +72,7 @@ class HttpTargets implements TargetSource {
     })
   }
 
-  /** Rejects where there is no list of use. */
+  /** Rejects if there is no valid list. */
   async #askOne(owner: string, url: string, more: ReadonlyMap<string, string>): Promise<void> {
     const extra = new Map([['__meta_url', withoutUser(url)], ...more])
     const groups = await this.#read(url, async (body, contentType) => {
@@ -86,7 +86,7 @@ class HttpTargets implements TargetSource {
     if (!this.#stopping.signal.aborted) this.#told.put(owner, groups)
   }
 
-  /** What `use` makes of a body, which is valid until it has resolved. Rejects with an `Error` in words. */
+  /** Result of `use` for a body, which is valid until `use` resolves. Rejects with an `Error` with a reason. */
   async #read<Result>(
     url: string,
     use: (body: Buffer, contentType: string) => Promise<Result>,
@@ -118,7 +118,7 @@ class HttpTargets implements TargetSource {
     return client
   }
 
-  /** Closes the clients of what is not asked for any more. */
+  /** Closes the clients of other URLs. */
   #keepClients(urls: ReadonlySet<string>): void {
     for (const [url, client] of this.#clients) {
       if (urls.has(url)) continue
@@ -152,23 +152,23 @@ class HttpTargets implements TargetSource {
   }
 }
 
-/** Targets from HTTP services (`http_sd_configs`), and from a target allocator. */
+/** Source kind for `http_sd_configs`, including target allocators. */
 export const httpSource: SourceKind<'http'> = {
   kind: 'http',
   open: (settings, options) => new HttpTargets(settings, options),
 }
 
-/** Of `http://allocator/jobs/{job}/targets?collector_id=x`: `http://allocator/jobs`; '' where there is none. */
+/** For `http://allocator/jobs/{job}/targets?collector_id=x`: `http://allocator/jobs`; '' for other URLs. */
 function jobsUrl(url: string): string {
   return url.slice(0, Math.max(0, url.indexOf(jobWord))).replace(/\/+$/, '')
 }
 
-/** Labels are shown to people. */
+/** Labels are shown to users. */
 function withoutUser(url: string): string {
   return url.replace(/^([a-z]+:\/\/)[^/?#]*@/i, '$1')
 }
 
-/** Without what may be a password or a token. */
+/** Without parts that may contain a password or a token. */
 function shown(url: string): string {
   return withoutUser(url).replace(/\?.*$/s, '')
 }

@@ -7,7 +7,7 @@ import { httpSource } from './http.ts'
 import { kubernetesSource } from './kubernetes/kubernetes.ts'
 import { staticSource } from './static.ts'
 
-/** Every way to find targets, by its kind. */
+/** Kinds of sources. */
 const kinds: { readonly [Kind in SourceSettings['kind']]: SourceKind<Kind> } = {
   static: staticSource,
   file: fileSource,
@@ -17,7 +17,7 @@ const kinds: { readonly [Kind in SourceSettings['kind']]: SourceKind<Kind> } = {
   kubernetes: kubernetesSource,
 }
 
-/** A source of targets as it is configured. Nothing happens before it is started. */
+/** A configured source. Nothing happens before it is started. */
 export function openSource(settings: SourceSettings, options: SourceOptions): TargetSource {
   const kind: SourceKind = kinds[settings.kind] as SourceKind
   return kind.open(settings, options)

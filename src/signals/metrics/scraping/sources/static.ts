@@ -1,7 +1,7 @@
 import type { SourceKind } from '../source.ts'
 import { TargetGroupPublisher } from './_target-group-publisher.ts'
 
-/** Targets as they are written in the configuration (`static_configs`, `targets`). */
+/** Targets listed in the configuration (`static_configs`, `targets`). */
 export const staticSource: SourceKind<'static'> = {
   kind: 'static',
   open({ groups }, options) {

@@ -3,9 +3,9 @@ import { ElfError } from '../../../../foundation/lib/elf/elf-format.ts'
 import { u64 } from '../../../../foundation/lib/u64.ts'
 import { findSymbols } from '../symbol-search.ts'
 
-/** Where things stand in CPython's structures, in bytes. */
+/** Field offsets in CPython's structures, in bytes. */
 export interface PythonLayout {
-  /** `_PyRuntimeState`: the newest interpreter (`interpreters.head`). */
+  /** `_PyRuntimeState`: newest interpreter (`interpreters.head`). */
   readonly interpreters: number
   /** `PyInterpreterState`. */
   readonly nextInterpreter: number
@@ -19,22 +19,22 @@ export interface PythonLayout {
   /** `_PyInterpreterFrame`. */
   readonly code: number
   readonly previous: number
-  /** 3.11: `is_entry`; since 3.12 `owner`: not 0 where C entered, nor in generators. */
+  /** 3.11: `is_entry`; since 3.12 `owner`: not 0 if C entered here, or in generators. */
   readonly entry: number
-  /** The thread that had the global lock last. */
+  /** Thread that last held the global lock. */
   readonly holder: LockHolder
   /** `PyCodeObject`. */
   readonly qualifiedName: number
   readonly fileName: number
   readonly firstLine: number
-  /** Bytes of `PyASCIIObject` and of `PyCompactUnicodeObject`: there the characters begin. */
+  /** Sizes of `PyASCIIObject` and `PyCompactUnicodeObject`, after which the characters start. */
   readonly asciiBytes: number
   readonly compactBytes: number
 }
 
 /**
- * 3.11 has the lock in `_PyRuntimeState`: `last`. Since 3.12 each interpreter has one: its address stands at `lock`, for
- * the main interpreter that of the structure at `ownLock`, and in that `last`, counted from the interpreter.
+ * 3.11 has the lock in `_PyRuntimeState`: `last`. Since 3.12 each interpreter has one: its address is at `lock`, for
+ * the main interpreter that of the structure at `ownLock`; it contains `last`, relative to the interpreter.
  */
 export interface LockHolder {
   readonly last: number
@@ -42,7 +42,7 @@ export interface LockHolder {
   readonly ownLock?: number
 }
 
-/** A file of CPython. Addresses are those in the file. */
+/** A CPython file. Addresses are as in the file. */
 export interface PythonFile {
   readonly version: string
   readonly layout: PythonLayout
@@ -52,7 +52,7 @@ export interface PythonFile {
   readonly none: number
 }
 
-/** `offsetof` of the headers of 3.11.2 and 3.11.7. */
+/** `offsetof` in the headers of 3.11.2 and 3.11.7. */
 const layout311: PythonLayout = {
   interpreters: 40,
   nextInterpreter: 0,
@@ -72,7 +72,7 @@ const layout311: PythonLayout = {
   compactBytes: 72,
 }
 
-/** Of 3.12.1. */
+/** From 3.12.1. */
 const layout312: PythonLayout = {
   interpreters: 40,
   nextInterpreter: 0,
@@ -92,7 +92,7 @@ const layout312: PythonLayout = {
   compactBytes: 56,
 }
 
-/** Which word of `_Py_DebugOffsets` (`pycore_debug_offsets.h`, in 3.13 `pycore_runtime.h`) tells what. */
+/** Index of each field in `_Py_DebugOffsets` (`pycore_debug_offsets.h`, in 3.13 `pycore_runtime.h`). */
 interface DebugWords {
   readonly interpreters: number
   readonly nextInterpreter: number
@@ -151,14 +151,14 @@ const debugCookie = 'xdebugpy'
 const debugBytes = 45 * 8
 const versionWord = 1
 const freeThreadedWord = 2
-/** Of `_PyRuntimeState` and `PyInterpreterState`, which hold each other and much else. */
+/** Maximum offset in `_PyRuntimeState` and `PyInterpreterState`, which contain many other structures. */
 const mostOffset = 16 * 1024 * 1024
 const finalRelease = 15
 
-/** Undefined for a file that is no CPython; a text for one that cannot be read here. */
+/** Undefined if the file is not CPython; a reason if this version is not supported. */
 export function readPythonFile(elf: ElfFile): PythonFile | string | undefined {
   const runtime = findSymbols(elf, '_PyRuntime').get('_PyRuntime')
-  // A program whose runtime is in a library may have its name, and nothing of it.
+  // A program whose runtime is in a library may have an empty symbol of that name.
   if (runtime === undefined || runtime.size === 0) return undefined
   const addressOf = (name: string) => findSymbols(elf, name).get(name)?.address
   const versionAt = addressOf('Py_Version')
@@ -189,7 +189,7 @@ function layoutOf(elf: ElfFile, version: string, hex: number, runtime: number): 
   }
 }
 
-/** Since 3.13 the runtime begins with a description of itself. */
+/** Since 3.13 the runtime starts with a description of itself. */
 function describedLayout(
   elf: ElfFile,
   version: string,
@@ -210,8 +210,8 @@ function describedLayout(
       return `this build of CPython ${version} has an invalid debug offset: ${name} at ${value}`
     values[name as keyof DebugWords] = value
   }
-  const { lock, ownLock, last, ...told } = values as Record<keyof DebugWords, number>
-  return { ...told, holder: { lock, ownLock, last }, frameInHolder: -1, asciiBytes: 40, compactBytes: 56 }
+  const { lock, ownLock, last, ...offsets } = values as Record<keyof DebugWords, number>
+  return { ...offsets, holder: { lock, ownLock, last }, frameInHolder: -1, asciiBytes: 40, compactBytes: 56 }
 }
 
 function wordOf(elf: ElfFile, address: number): number {

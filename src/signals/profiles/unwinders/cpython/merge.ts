@@ -1,22 +1,22 @@
 import type { Frame } from '../../../../foundation/model/profile.ts'
 
-/** The frame that C put below those of Python when it entered the interpreter (since 3.12). */
+/** Frame that C creates below Python frames when it enters the interpreter (since 3.12). */
 export const shim: Frame = { name: '[CPython: entry from C]', file: '', line: 0, type: 'cpython' }
 
 const loop = '_PyEval_EvalFrameDefault'
-/** A function per instruction, called one after another by the loop (3.14, where the compiler can do it). */
+/** One function per instruction, called in turn by the loop (3.14, if the compiler supports it). */
 const tailCall = '_TAIL_CALL_'
-/** What stands between a caller in C and the loop. */
+/** Functions between a C caller and the loop. */
 const doors = new Set(['_PyEval_Vector', '_PyEval_EvalFrame', '_PyFunction_Vectorcall', 'PyEval_EvalCode'])
 
 /**
- * Puts Python's frames in the place of the interpreter's loop. Each run of the loop on the C stack covers the frames up
- * to the one by which C entered. Where the two do not agree, nothing is dropped:
+ * Replaces the interpreter's loop by Python frames. Each run of the loop on the C stack covers the frames up to the one
+ * where C entered. If the two do not match, nothing is dropped:
  *
- *   more loops, and Python's frames are whole   the innermost ones have made no frame yet, and stay C functions
- *   more loops, and Python's frames are cut     the outermost ones stay C functions
- *   more entries                                the outermost loop covers all that is left
- *   no loop                                     Python's frames follow those of C
+ *   more loops, complete Python frames    innermost loops have no frame yet, and stay C functions
+ *   more loops, truncated Python frames   outermost loops stay C functions
+ *   more entries                          the outermost loop covers the rest
+ *   no loop                               Python frames follow the C frames
  */
 export function mergeFrames(
   native: readonly Frame[],
@@ -41,7 +41,7 @@ export function mergeFrames(
       isInside = merged.length > before
       if (!isInside) merged.push(frame)
     } else if (frame.name.startsWith(tailCall)) {
-      // The loop that it belongs to follows.
+      // Its loop follows.
       if (loops <= early || inner.length === 0) merged.push(frame)
     } else if (!(isInside && doors.has(frame.name))) {
       isInside = false
@@ -52,9 +52,9 @@ export function mergeFrames(
   return merged
 }
 
-/** Where each run of the loop ends among Python's frames. */
+/** End of each run of the loop among the Python frames. */
 function runEnds(inner: readonly Frame[], entries: readonly boolean[]): number[] {
-  // Where there are shims the mark of other frames says something else: that a generator owns them.
+  // With shims, the mark of other frames means that a generator owns them.
   const hasShims = inner.includes(shim)
   const ends: number[] = []
   inner.forEach((frame, index) => {

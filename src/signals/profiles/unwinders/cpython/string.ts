@@ -4,20 +4,20 @@ import type { PythonLayout } from './layout.ts'
 
 const mostCharacters = 1024
 
-/** `PyASCIIObject` of CPython's `unicodeobject.h`, the same from 3.11 to 3.14 up to here. */
+/** `PyASCIIObject` in CPython's `unicodeobject.h`; these fields are the same from 3.11 to 3.14. */
 const typeOffset = 8
 const lengthOffset = 16
 const stateOffset = 32
 const headBytes = 40
 
-/** `state`: `interned` of 2 bits (16 in builds of 3.14), 3 bits of bytes per character, 1 compact, 1 ASCII. */
+/** `state`: 2 bits `interned` (16 in builds of 3.14), 3 bits bytes per character, 1 bit compact, 1 bit ASCII. */
 interface State {
   readonly width: number
   readonly isCompact: boolean
   readonly isAscii: boolean
 }
 
-/** A `str`, cut off after 1,024 characters; undefined where it is none, or could not be read. */
+/** A `str`, cut after 1,024 characters; undefined if it is not one, or unreadable. */
 export function readString(
   memory: ProcessMemory,
   object: number,
@@ -28,7 +28,7 @@ export function readString(
   if (head === undefined || pointerAt(head, typeOffset) !== stringType) return undefined
   const { width, isCompact, isAscii } = stateOf(head.readUInt32LE(stateOffset))
   const length = u64(head, lengthOffset)
-  // Names of code are made by the compiler, which makes no other ones.
+  // The compiler creates only such names.
   if (!isCompact || ![1, 2, 4].includes(width)) return undefined
   if (length === 0) return ''
   const start = object + (isAscii ? layout.asciiBytes : layout.compactBytes)
@@ -39,7 +39,7 @@ export function readString(
 }
 
 function stateOf(word: number): State {
-  // A width of 0 does not exist: then these bits are those of the wider `interned`.
+  // A width of 0 is invalid: these bits are then part of the wider `interned`.
   const bits = (word & 0xfffc) === 0 ? word >>> 16 : word >>> 2
   return { width: bits & 7, isCompact: (bits & 8) !== 0, isAscii: (bits & 16) !== 0 }
 }

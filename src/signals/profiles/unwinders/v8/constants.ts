@@ -2,7 +2,7 @@ import type { ElfFile } from '../../../../foundation/lib/elf/elf-file.ts'
 import { ElfError } from '../../../../foundation/lib/elf/elf-format.ts'
 import { type FoundSymbol, findSymbols } from '../symbol-search.ts'
 
-/** Where things stand in V8's objects, in bytes from their untagged address, and how its types are numbered. */
+/** Field offsets in V8's objects, in bytes from their untagged address, and type numbers. */
 export interface V8Constants {
   readonly functionShared: number
   readonly sharedName: number
@@ -19,18 +19,18 @@ export interface V8Constants {
   readonly slicedParent: number
   readonly slicedOffset: number
   readonly externalResource: number
-  /** Types of maps. Strings have those below `firstNonstring`. */
+  /** Instance types in maps. Strings are below `firstNonstring`. */
   readonly sharedType: number
   readonly scriptType: number
   readonly scopeInfoType: number
   readonly firstNonstring: number
-  /** Words of a ScopeInfo before its variables: 3, or 5 where the positions stand among them (V8 13). */
+  /** Words of a ScopeInfo before its variables: 3, or 5 if they include the positions (V8 13). */
   readonly scopeHeaderWords: number
 }
 
 const prefix = 'v8dbg_'
 
-/** The end of a name is the type of what it tells, and that changes from version to version. */
+/** Symbol names end with the type of the field, which changes between versions. */
 const names: { readonly [name in keyof V8Constants]: readonly string[] } = {
   functionShared: ['class_JSFunction__shared__'],
   sharedName: ['class_SharedFunctionInfo__name_or_scope_info__'],
@@ -54,7 +54,7 @@ const names: { readonly [name in keyof V8Constants]: readonly string[] } = {
   scopeHeaderWords: ['scopeinfo_idx_first_vars'],
 }
 
-/** What the code here and in the kernel takes for granted: 64-bit words, none of them compressed. */
+/** Assumptions of this code and the kernel side: 64-bit words without compression. */
 const expected: readonly (readonly [string, number])[] = [
   ['TaggedSize', 8],
   ['HeapObjectTag', 1],
@@ -74,34 +74,34 @@ const expected: readonly (readonly [string, number])[] = [
   ['off_fp_function', -16],
 ]
 
-/** None of V8's objects whose fields are read here is larger. */
+/** Larger than all V8 objects whose fields are read here. */
 const mostOffset = 128
 
 /**
- * What V8 tells debuggers about its heap, in the symbols `v8dbg_*` (`tools/gen-postmortem-metadata.py` of V8).
- * Undefined for a file that has none; a text where they are not what can be read here.
+ * V8's heap metadata for debuggers, in the symbols `v8dbg_*` (`tools/gen-postmortem-metadata.py` of V8). Undefined for
+ * a file without them; a reason if this version is not supported.
  */
 export function readConstants(elf: ElfFile): V8Constants | string | undefined {
   const symbols = findSymbols(elf, prefix)
   if (symbols.size === 0) return undefined
-  const told = (name: string) => {
+  const numberOf = (name: string) => {
     const symbol = symbols.get(prefix + name)
     return symbol && value(elf, symbol)
   }
   for (const [name, want] of expected) {
-    const found = told(name)
+    const found = numberOf(name)
     if (found !== want) return `V8 with ${name} ${found ?? 'unknown'} is not supported`
   }
   const constants: Record<string, number> = {}
   for (const [key, prefixes] of Object.entries(names)) {
     const name = nameOf(symbols, prefixes)
-    const found = name === undefined ? undefined : told(name)
+    const found = name === undefined ? undefined : numberOf(name)
     if (found === undefined || found < 0) return `V8 without ${prefixes[0]} is not supported`
     const isOffset = prefixes[0]!.startsWith('class_')
     if (isOffset && found > mostOffset) return `V8 with ${name} ${found} is not supported`
     constants[key] = found
   }
-  // ScopeInfo was a FixedArray, with one word more before the first, up to V8 8.
+  // Up to V8 8, ScopeInfo was a FixedArray, with an additional word at the start.
   const parent = nameOf(symbols, ['parent_ScopeInfo__'])
   if (parent !== undefined && parent !== 'parent_ScopeInfo__HeapObject')
     return 'V8 older than version 9 is not supported'
@@ -114,7 +114,7 @@ function nameOf(symbols: ReadonlyMap<string, FoundSymbol>, prefixes: readonly st
   return undefined
 }
 
-/** They are `int`s. Those that are zero have no bytes in the file. */
+/** Values are `int`. Zeros have no bytes in the file. */
 function value(elf: ElfFile, { address }: FoundSymbol): number {
   const offset = elf.offsetOf(address)
   try {

@@ -1,10 +1,10 @@
 import { type ProcessMemory, pointerAt } from '../../../../kernel/process-memory.ts'
 import type { V8Constants } from './constants.ts'
 
-/** Characters of a name. */
+/** Maximum characters of a name. */
 const mostCharacters = 1024
 const mostDepth = 16
-/** Parts of one string: two per level of depth would be 65,536. */
+/** Maximum parts of one string: two per level of depth would be 65,536. */
 const mostParts = 64
 
 const representation = { sequential: 0, cons: 1, external: 2, sliced: 3, thin: 5 } as const
@@ -12,14 +12,14 @@ const representationMask = 7
 const oneByteBit = 8
 const uncachedBit = 16
 
-/** Where the characters of a string stand, one after another. */
+/** Location of a string's contiguous characters. */
 export interface Characters {
   readonly address: number
   readonly count: number
   readonly width: 1 | 2
 }
 
-/** Reads objects of a V8 heap from outside, while the program goes on: everything may be gone or something else. */
+/** Reads objects of a V8 heap while the program runs: any object may be gone or replaced. */
 export class V8Heap {
   readonly constants: V8Constants
   readonly memory: ProcessMemory
@@ -30,7 +30,7 @@ export class V8Heap {
     this.constants = constants
   }
 
-  /** The instance type in the map of an object; -1 where it is none. */
+  /** Instance type in the map of an object; -1 if it is not an object. */
   typeOf(object: number): number {
     const map = taggedAt(this.memory.read(object, 8), 0)
     return map === 0 ? -1 : (this.memory.read(map + this.constants.instanceType, 2)?.readUInt16LE() ?? -1)
@@ -41,17 +41,17 @@ export class V8Heap {
     return type >= 0 && type < this.constants.firstNonstring
   }
 
-  /** The object that a field refers to, untagged; 0: none, or a small integer. */
+  /** Untagged object in a field; 0 for none, or for a Smi. */
   field(object: number, offset: number): number {
     return object === 0 ? 0 : taggedAt(this.memory.read(object + offset, 8), 0)
   }
 
-  /** A small integer; undefined where the field has none. */
+  /** Smi in a field; undefined if there is none. */
   integer(object: number, offset: number): number | undefined {
     return integerAt(this.memory.read(object + offset, 8), 0)
   }
 
-  /** A string, cut off after 1,024 characters; undefined where it is none, or could not be read whole. */
+  /** A string, cut after 1,024 characters; undefined if it is not one, or only partly readable. */
   text(object: number): string | undefined {
     this.#parts = 0
     return this.#part(object, 0, mostCharacters, 0)
@@ -105,7 +105,7 @@ export class V8Heap {
     return tail === undefined ? undefined : head + tail
   }
 
-  /** Where the characters of a string stand; undefined where they are in several places. */
+  /** Location of the characters of a string; undefined if they are not contiguous. */
   characters(object: number, depth = 0): Characters | undefined {
     const type = this.typeOf(object)
     if (depth > mostDepth || type < 0 || type >= this.constants.firstNonstring) return undefined
@@ -123,14 +123,14 @@ export class V8Heap {
       case representation.thin:
         return this.characters(this.field(object, constants.thinActual), depth + 1)
       case representation.cons: {
-        // What was joined and then used as a whole is kept as its first part, the second is empty.
+        // A flattened cons string has its content in the first part, and an empty second part.
         const first = this.field(object, constants.consFirst)
         return this.memory.u32(first + constants.stringLength) === count
           ? this.characters(first, depth + 1)
           : undefined
       }
       case representation.external: {
-        // Behind the resource stands where its characters are, unless the type says that this is not kept.
+        // The data pointer follows the resource, unless the type says that it is not cached.
         const address = type & uncachedBit ? 0 : this.memory.pointer(object + constants.externalResource + 8)
         return address === 0 ? undefined : { address, count, width }
       }
@@ -140,14 +140,14 @@ export class V8Heap {
   }
 }
 
-/** The object that a tagged word refers to, untagged; 0 for anything else. */
+/** Untagged object of a tagged word; 0 for anything else. */
 export function taggedAt(from: Buffer | undefined, at: number): number {
   if (from === undefined || at + 8 > from.length) return 0
   const pointer = pointerAt(from, at)
   return pointer % 8 === 1 ? pointer - 1 : 0
 }
 
-/** A small integer (Smi): the upper half of a word whose lower half is zero. */
+/** Smi: the upper half of a word whose lower half is zero. */
 export function integerAt(from: Buffer | undefined, at: number): number | undefined {
   if (from === undefined || at + 8 > from.length || from.readUInt32LE(at) !== 0) return undefined
   return from.readInt32LE(at + 4)

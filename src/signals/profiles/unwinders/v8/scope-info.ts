@@ -1,14 +1,14 @@
 import { integerAt, taggedAt, type V8Heap } from './heap.ts'
 
-/** What a function's ScopeInfo tells. */
+/** Data of a function's ScopeInfo. */
 export interface ScopeInfo {
   /** '': none. */
   readonly name: string
-  /** Of its first character in the script's source; -1: not known. */
+  /** Position of its first character in the script's source; -1: unknown. */
   readonly start: number
 }
 
-/** `ScopeFlags` of V8's `scope-info.tq`, the same from version 8.7 to 14. */
+/** `ScopeFlags` in V8's `scope-info.tq`, the same from version 8.7 to 14. */
 const savedClassVariable = 1 << 10
 const functionVariable = 3 << 12
 const inferredName = 1 << 14
@@ -18,12 +18,12 @@ const wordBytes = 8
 const firstWord = 8
 const localsWord = 2
 const mostLocals = 65_536
-/** From so many on the names of variables are in a table of their own (`kScopeInfoMaxInlinedLocalNamesSize`). */
+/** From this number on, variable names are in a separate table (`kScopeInfoMaxInlinedLocalNamesSize`). */
 const inlinedLocals = 75
 
 /**
- * Reads a ScopeInfo (`scope-info.tq` of V8): a header, the names of the variables that closures keep, a word on each,
- * then what the flags say. Undefined where it is none, or cannot be read.
+ * Reads a ScopeInfo (`scope-info.tq` of V8): a header, the names of context variables, a word for each, then fields
+ * selected by the flags. Undefined if it is invalid or unreadable.
  */
 export function readScopeInfo(heap: V8Heap, object: number): ScopeInfo | undefined {
   const { scopeHeaderWords } = heap.constants
@@ -49,18 +49,18 @@ export function readScopeInfo(heap: V8Heap, object: number): ScopeInfo | undefin
   const start = hasPositions ? headerStart : positionAt(tail, positionBytes)
   const ownName = own === 0 ? '' : heap.text(own)
   if (ownName === undefined) return undefined
-  // There may be `undefined` instead of a name that is inferred.
+  // An inferred name may be `undefined`.
   const name = ownName || (inferred === 0 ? '' : (heap.text(inferred) ?? ''))
   return { name, start: start < 0 && !hasPositions ? moduleStart(heap, at + positionBytes) : start }
 }
 
-/** In V8 12 all of this stands a word later for modules, which count their variables first. */
+/** In V8 12, all of this is a word later for modules, which start with their variable count. */
 function moduleStart(heap: V8Heap, address: number): number {
   const words = heap.memory.read(address + wordBytes, 2 * wordBytes)
   return words === undefined ? -1 : positionAt(words, 0)
 }
 
-/** Its own word since V8 12, before that a small integer. */
+/** A raw word since V8 12, previously a Smi. */
 function flagsAt(header: Buffer): number {
   return header.readUInt32LE(0) || header.readUInt32LE(4)
 }

@@ -4,20 +4,20 @@ import type { ProcessMemory } from '../../../../kernel/process-memory.ts'
 import type { Characters } from './heap.ts'
 
 const blockBytes = 16 * 1024
-/** Functions further down in a script have no line. */
+/** Functions beyond this position have no line. */
 const mostBytes = 8 * 1024 * 1024
 const maxScripts = 16
 const lineFeed = 10
 
 interface Script {
   readonly source: Characters
-  /** Lines that end before each block; those of the first `known` are counted. */
+  /** Lines that end before each block; only the first `known` blocks are counted. */
   readonly before: number[]
 }
 
 /**
- * Lines of positions in scripts, counted by the line feeds before them, each part of a script once. Nothing of a
- * source is kept.
+ * Line numbers of script positions, from the line feeds before them; each part of a script is counted once. Keeps no
+ * source text.
  */
 export class ScriptLines {
   readonly #memory: ProcessMemory
@@ -27,7 +27,7 @@ export class ScriptLines {
     this.#memory = memory
   }
 
-  /** From 0; undefined where it cannot be told. */
+  /** Zero-based; undefined if unknown. */
   line(source: Characters, position: number): number | undefined {
     const bytes = position * source.width
     if (position > source.count || bytes > mostBytes) return undefined

@@ -4,22 +4,22 @@ import { RequestsInFlight, RisingRequests, type Tally } from '../requests-in-fli
 
 /** A client's subscription to a queue. */
 export interface Consumer {
-  /** '' where the server named it. */
+  /** '' if the server chose the name. */
   readonly queue: string
   /** Its messages need no acknowledgement. */
   readonly noAck: boolean
 }
 
-/** A message whose parts come one after the other: the method, the header, the body. */
+/** A message, which arrives in parts: method, header, body. */
 export class Content {
   /** The method was seen, the end was not yet. */
   open = false
   /** The header was seen. */
   headed = false
   operation: Operation | undefined = undefined
-  /** For a delivery: waits for an acknowledgement behind its end. */
+  /** For a delivery: it waits for an acknowledgement after its end. */
   tag = 0
-  /** Bytes of the body: announced, and in frames whose headers were seen; the size of the first of these. */
+  /** Bytes of the body: announced, and in frames whose headers were seen; size of the first of these frames. */
   size = 0
   got = 0
   frameSize = 0
@@ -46,27 +46,27 @@ const mostConsumers = 256
 /** Bytes of a channel, and of a consumer without its texts (measured). */
 const channelBytes = 750
 const consumerBytes = 200
-/** Requests of a channel that wait for their answers: clients send one at a time. */
+/** Requests of a channel that wait for their responses: clients send one at a time. */
 const mostAsked = 64
 
-/** What is known of a channel (AMQP 0-9-1, section 1.5). */
+/** State of a channel (AMQP 0-9-1, section 1.5). */
 export class Channel {
-  /** Messages that are being sent and received. */
+  /** Messages being sent and received. */
   readonly sent = new Content()
   readonly received = new Content()
-  /** Publishes without their confirmation, deliveries that are not acknowledged. */
+  /** Unconfirmed publishes, and unacknowledged deliveries. */
   readonly published: RisingRequests
   readonly delivered: RisingRequests
-  /** basic.get without its answer; undefined where there was no room for its operation. */
+  /** Unanswered basic.get requests; an entry is undefined if there was no room for the operation. */
   readonly gets: RequestsInFlight
-  /** The server confirms what is published; the tag that it gives the next message. */
+  /** The channel is in confirm mode; delivery tag of the next message. */
   confirms = false
   nextTag = 1
-  /** Messages published since the server last confirmed any, while it is not known whether it does. */
+  /** Messages published since the last confirmation, while it is unknown whether the channel is in confirm mode. */
   unconfirmed = 0
-  /** Acknowledgements of the client were seen. */
+  /** Acknowledgements from the client were seen. */
   acknowledges = false
-  /** basic.consume without its answer whose tag the server makes up. */
+  /** basic.consume without a response yet whose consumer tag the server chooses. */
   readonly consumes: Consumer[] = []
   #consumers: BoundedMap<string, Consumer> | undefined
   readonly #tally: Tally
@@ -79,7 +79,7 @@ export class Channel {
     tally.bytes += channelBytes
   }
 
-  /** Nothing of it is kept any more. */
+  /** Releases everything. */
   clear(): void {
     this.#tally.bytes -= channelBytes
     this.published.clear()
@@ -93,7 +93,7 @@ export class Channel {
     this.consumes.length = 0
   }
 
-  /** A consumer whose tag the server is to make up. */
+  /** Adds a consumer whose tag the server chooses. */
   expectConsumer(consumer: Consumer): void {
     if (this.consumes.length >= mostAsked) return
     this.#tally.bytes += bytesOf('', consumer)

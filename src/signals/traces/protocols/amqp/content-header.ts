@@ -25,7 +25,7 @@ const longString = 'S'.charCodeAt(0)
 const lengthFirst = ['S', 'x', 'A', 'F'].map(type => type.charCodeAt(0))
 const maxEntries = 256
 
-/** What the header of a message says: the size of its body, and its place in a trace. Made once and read again. */
+/** The header of a message: body size and trace context. Reused. */
 export class ContentHeader {
   bodySize = 0
   readonly #fields = new Fields()

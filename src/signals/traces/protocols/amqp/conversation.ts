@@ -9,25 +9,27 @@ import { Channel, type Content } from './channel.ts'
 import type { Messages } from './messages.ts'
 import { errorOfReply, method } from './methods.ts'
 
-/** RabbitMQ offers 2,047; more of them are not followed. */
+/** RabbitMQ's default limit is 2,047; further channels are not followed. */
 const maxChannels = 2_048
-/** Operations of a connection that may wait for an acknowledgement; further ones end when they are sent or delivered. */
+/**
+ * Operations of a connection that may wait for an acknowledgement; further ones end when they are sent or delivered.
+ */
 const maxWaiting = 4_096
-/** How many of the oldest messages a returned one is looked for among. */
+/** Maximum number of the oldest messages searched for a returned one. */
 const returnable = 64
 
 /** Marks of an operation. */
 const asked = 1
 const mandatory = 2
-/** It is only likely that it is acknowledged at all. */
+/** It is likely, but not certain, that it gets acknowledged. */
 const likely = 4
 
 /**
- * What the methods of a connection mean.
+ * Interprets the methods of a connection.
  *
- * A publish ends with its last byte, or with the server's confirmation where the channel is in confirm mode; what the
- * server refuses by closing the channel has ended before where there are no confirmations. A delivery is processed until
- * the client acknowledges it, and ends at once if it needs no acknowledgement.
+ * A publish ends with its last byte, or with the server's confirmation if the channel is in confirm mode. Without
+ * confirmations it has therefore already ended when the server rejects it by closing the channel. A delivery lasts
+ * until the client acknowledges it, and ends immediately if it needs no acknowledgement.
  */
 export class Conversation {
   readonly #messages: Messages
@@ -46,12 +48,12 @@ export class Conversation {
     this.#connection = stream.connection
   }
 
-  /** Bytes that it keeps beside operations. */
+  /** Bytes that it holds in addition to operations. */
   get bytes(): number {
     return this.#tally.bytes
   }
 
-  /** Undefined for channel 0, and for more channels than are followed. */
+  /** Undefined for channel 0, and above the maximum number of channels. */
   channel(number: number): Channel | undefined {
     const known = this.#channels.get(number)
     if (known !== undefined || number === 0 || this.#channels.size >= maxChannels) return known
@@ -60,7 +62,7 @@ export class Conversation {
     return channel
   }
 
-  /** A method whose arguments are `flow.bytes[start, end)`; its frame begins at `flow.at`. */
+  /** A method with arguments in `flow.bytes[start, end)`; its frame begins at `flow.at`. */
   method(id: number, number: number, flow: ByteFlow, start: number, end: number): void {
     const fields = this.#messages.fields.set(flow.bytes, start, end)
     if (number === 0) {
@@ -76,18 +78,18 @@ export class Conversation {
     fields.clear()
   }
 
-  /** The header of a message: fills `content.size`. */
+  /** The header of a message: sets `content.size`. */
   header(content: Content, bytes: Buffer, start: number, end: number): void {
     const { header } = this.#messages
     const { operation } = content
-    // What a message carries names who processes it, not who fetches it.
+    // The trace context of a message is for its consumer's processing, not for the fetch.
     const context = operation?.call.kind === SpanKind.client ? undefined : operation?.context
     header.read(bytes, start, end, context)
     content.headed = true
     content.size = header.bodySize
     if (operation === undefined) return
     operation.call.attributes.add('messaging.message.body.size', header.bodySize)
-    // A request is known now; of a delivery only its end begins the work.
+    // A request is complete here; processing of a delivery begins only at its end.
     if (content.tag === 0) this.#ask(operation)
   }
 
@@ -108,7 +110,7 @@ export class Conversation {
     else this.#stream.end(operation, nowNs)
   }
 
-  /** Framing is lost: what was on its way has passed as well as not. */
+  /** Framing is lost: messages in transit are treated as complete. */
   endContents(sent: boolean, nowNs: number): void {
     for (const channel of this.#channels.values()) {
       const content = sent ? channel.sent : channel.received
@@ -116,12 +118,12 @@ export class Conversation {
     }
   }
 
-  /** The connection ended, by this `error.type`. */
+  /** The connection ended, with this `error.type`. */
   close(error: string): void {
     this.#failAll(error, 0)
   }
 
-  /** There was no conversation at all. */
+  /** It was another protocol. */
   forget(): void {
     for (const channel of this.#channels.values())
       this.#drain(channel, operation => this.#connection.release(operation))
@@ -164,7 +166,7 @@ export class Conversation {
     if (operation === undefined) this.#afterPublish(channel, undefined, 0)
   }
 
-  /** Gives the message its tag, whether there is an operation for it or not. */
+  /** Assigns the message its tag, even if it has no operation. */
   #afterPublish(channel: Channel, operation: Operation | undefined, nowNs: number): void {
     if (!channel.confirms) {
       channel.unconfirmed++
@@ -243,7 +245,7 @@ export class Conversation {
     this.#stream.end(operation, flow.nowNs)
   }
 
-  /** The message has no queue: the oldest mandatory one of the same destination failed. */
+  /** The message could not be routed: the oldest mandatory one to the same destination failed. */
   #returned(channel: Channel, flow: ByteFlow): void {
     const tag = this.#tag
     const exchange = this.#exchange
@@ -273,7 +275,7 @@ export class Conversation {
       return
     }
     const requests = request ? channel.delivered : channel.published
-    // Tag 0 with "multiple" means all that there are (section 1.8.3.13).
+    // Tag 0 with "multiple" means all messages (section 1.8.3.13).
     if (multiple) this.#settleUpTo(requests, tag === 0 ? Number.POSITIVE_INFINITY : tag, error, nowNs)
     else {
       const operation = requests.take(tag)
@@ -282,8 +284,8 @@ export class Conversation {
   }
 
   /**
-   * The server confirms a message. True when that message was not seen, or that it confirms at all was not known: from
-   * here on messages get the tags that follow.
+   * Continues the tags from a confirmation if its message was not seen, or if confirm mode was not known yet. True in
+   * the first case: its tag is above those of all messages that were seen.
    */
   #learnTag(channel: Channel, tag: number): boolean {
     const { confirms, unconfirmed, nextTag } = channel
@@ -325,7 +327,7 @@ export class Conversation {
     channel.removeConsumer(messages.words.intern(messages.fields.bytes, tag.start, tag.end))
   }
 
-  /** A new message begins on the channel, so that the one before is over. */
+  /** A new message begins on the channel, so the previous one is over. */
   #interrupted(channel: Channel, sent: boolean, nowNs: number): void {
     const content = sent ? channel.sent : channel.received
     if (content.open) this.ended(channel, content, sent, nowNs)
@@ -337,7 +339,7 @@ export class Conversation {
     this.#connection.asked(operation)
   }
 
-  /** The operation lasts until its tag is acknowledged. */
+  /** Keeps the operation until its tag is acknowledged. */
   #wait(requests: RisingRequests, tag: number, operation: Operation, nowNs: number): void {
     operation.endNs = nowNs
     for (let old = requests.crowdedOut(tag); old !== undefined; old = requests.crowdedOut(tag))
@@ -385,7 +387,7 @@ export class Conversation {
     })
   }
 
-  /** Takes all operations out of the channel. */
+  /** Removes all operations from the channel. */
   #drain(channel: Channel, take: (operation: Operation) => void): void {
     for (const content of [channel.sent, channel.received]) {
       if (content.operation !== undefined) take(content.operation)
@@ -401,7 +403,7 @@ export class Conversation {
   }
 }
 
-/** The oldest of those published to a destination that has to be routed, and did not fail yet. */
+/** The oldest mandatory message to a destination that has not failed yet. */
 function returnedOf(published: RisingRequests, destination: string): Operation | undefined {
   let looks = 0
   for (let each = published.oldest; each !== undefined && looks < returnable; each = each.newer, looks++) {

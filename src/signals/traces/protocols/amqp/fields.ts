@@ -1,11 +1,11 @@
 import type { ByteRange } from '../../../../foundation/lib/byte-range.ts'
 
-/** Reads the arguments of a method one after the other (AMQP 0-9-1, section 4.2.5). Made once and set again. */
+/** Reads the arguments of a method in order (AMQP 0-9-1, section 4.2.5). Reused. */
 export class Fields {
   bytes: Buffer = Buffer.alloc(0)
   at = 0
   end = 0
-  /** False when something reached beyond the end; what was read from there on is zero or empty. */
+  /** False after a read beyond the end; values from there on are zero or empty. */
   whole = true
 
   set(bytes: Buffer, start: number, end: number): this {
@@ -16,7 +16,7 @@ export class Fields {
     return this
   }
 
-  /** Lets go of the bytes. */
+  /** Releases the bytes. */
   clear(): void {
     this.bytes = nothing
     this.at = 0

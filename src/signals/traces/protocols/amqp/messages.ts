@@ -34,13 +34,13 @@ const work: MessageOperation = {
   duration: messagingProcess,
 }
 
-/** What the default exchange is called where there is no routing key, either. */
+/** Name of the default exchange if there is no routing key. */
 const defaultExchange = Buffer.from('amq.default')
 
 /**
- * Tells of messages, for all connections. The destination is `{exchange}:{routing key}` where a message is published
- * and `{exchange}:{routing key}:{queue}` where it is received; empty parts are left out, and a queue of the routing
- * key's name (conventions 1.44 for RabbitMQ).
+ * Describes messages, for all connections. The destination is `{exchange}:{routing key}` for a published message and
+ * `{exchange}:{routing key}:{queue}` for a received one; empty parts are left out, and so is a queue named like the
+ * routing key (conventions 1.44 for RabbitMQ).
  */
 export class Messages {
   readonly fields = new Fields()
@@ -79,21 +79,21 @@ export class Messages {
     this.#describeKey(call, destination, bytes, key)
   }
 
-  /** A queue is asked for a message. */
+  /** A message is requested from a queue. */
   asked(call: Call, connection: StreamConnection, bytes: Buffer, queue: ByteRange): void {
     this.#length = 0
     this.#join(bytes, queue.start, queue.end)
     describeMessage(call, connection, receive, this.#destinations.of(this.#joined, 0, this.#length))
   }
 
-  /** The queue had a message. The name of the span stays that of the queue. */
+  /** The queue had a message. The span's name still has only the queue. */
   received(call: Call, bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): void {
     const destination = this.destination(bytes, exchange, key, queue)
     describeDestination(call, destination)
     this.#describeKey(call, destination, bytes, key)
   }
 
-  /** Where a message of this exchange and key goes to. */
+  /** Destination of a message with this exchange and key. */
   destination(bytes: Buffer, exchange: ByteRange, key: ByteRange, queue: string): Destination {
     this.#length = 0
     this.#join(bytes, exchange.start, exchange.end)
@@ -131,14 +131,14 @@ export class Messages {
 
 const colon = 0x3a
 
-/** True when the range holds that Latin-1 text. */
+/** True if the range contains that Latin-1 text. */
 function spelled(bytes: Buffer, range: ByteRange, text: string): boolean {
   if (range.end - range.start !== text.length) return false
   for (let i = 0; i < text.length; i++) if (bytes[range.start + i] !== text.charCodeAt(i)) return false
   return true
 }
 
-/** Queues that RabbitMQ names: `amq.gen-…`, and those of direct reply-to. */
+/** Queues named by RabbitMQ: `amq.gen-…`, and those of direct reply-to. */
 function patternOf(name: string): Pattern {
   const fixed = name
     .replace(/(^|:)amq\.gen-[^:]*/g, '$1amq.gen-*')

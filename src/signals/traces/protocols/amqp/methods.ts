@@ -1,8 +1,8 @@
-// The parts of AMQP 0-9-1 that telling its messages takes (specification, section 1.3 and 4.2; RabbitMQ's extensions).
+// The parts of AMQP 0-9-1 needed to report its messages (specification, sections 1.3 and 4.2; RabbitMQ's extensions).
 
 /** Frame types (section 4.2.3). */
 export const frame = { method: 1, header: 2, body: 3, heartbeat: 8 } as const
-/** The octet that ends each frame. */
+/** The octet at the end of each frame. */
 export const frameEnd = 0xce
 
 /** Class and method as one number. */
@@ -29,7 +29,7 @@ export const method = {
   confirmSelect: 0x55000a,
 } as const
 
-/** Who sends a method. */
+/** Senders of a method. */
 const client = 1
 const server = 2
 const either = client | server
@@ -80,7 +80,7 @@ const replies = new Map([
   [541, 'internal_error'],
 ])
 
-/** `error.type` of a reply code; '' for 200, which is success. */
+/** `error.type` of a reply code; '' for 200 (success). */
 export function errorOfReply(code: number): string {
   return code === 200 ? '' : (replies.get(code) ?? '_OTHER')
 }

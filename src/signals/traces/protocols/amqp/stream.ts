@@ -8,18 +8,18 @@ import { frame, frameEnd, isMethod, method } from './methods.ts'
 
 /** type, channel, size (AMQP 0-9-1, section 4.2.3). */
 const frameHead = 7
-/** Frames of methods and headers are read whole up to this; RabbitMQ's biggest are a few hundred bytes. */
+/** Methods and headers up to this size are read whole; RabbitMQ's largest are a few hundred bytes. */
 const maxRead = 8_192
-/** What a frame may have while it is not known what the connection agreed on; RabbitMQ's offer is 2^17. */
+/** Maximum frame size while the negotiated one is unknown; RabbitMQ offers 2^17. */
 const maxFrame = 2 ** 22
-/** RabbitMQ takes messages of 2^29 bytes at most. */
+/** RabbitMQ accepts messages of 2^29 bytes at most. */
 const maxBody = 2 ** 32
 /** "AMQP", 0, and the version 0-9-1 (section 4.2.2). */
 const protocolHeader = [0x41, 0x4d, 0x51, 0x50, 0, 0, 9, 1]
 
 /** One direction. */
 class Side extends BrokerSide {
-  /** Whose frame passes. */
+  /** The message and channel of the current frame. */
   content: Content | undefined = undefined
   channel: Channel | undefined = undefined
 }
@@ -53,7 +53,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return this.#readFrame(flow, side)
   }
 
-  /** What passed by has passed. */
+  /** The unread part of a frame has passed. */
   protected passed(flow: ByteFlow, side: Side): void {
     const { channel, content } = side
     side.content = undefined
@@ -83,7 +83,7 @@ export class AmqpStream extends BrokerStream<Side> {
   protected override outlasts(flow: ByteFlow, { passage, content }: Side): boolean {
     if (passage.outlasts(flow)) return true
     if (passage.left === 0 || !content?.open || content.frameSize === 0) return false
-    // Clients split a body into frames of one size, so the place of its end is known although they were not seen.
+    // Clients split a body into frames of one size, so its end can be computed without seeing the frames.
     const rest = content.size - content.got
     content.got = content.size
     passage.extend(rest + Math.ceil(rest / content.frameSize) * (frameHead + 1))
@@ -187,7 +187,7 @@ export class AmqpStream extends BrokerStream<Side> {
     side.passage.start(flow, frameHead + size + 1)
   }
 
-  /** Looks for a frame of a method: at a call's beginning, or behind the end of another frame. */
+  /** Searches for a method frame: at the beginning of a call, or after the end of another frame. */
   #resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
     for (let at = flow.at; at + frameHead + 1 <= end; at++) {
@@ -201,7 +201,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return true
   }
 
-  /** True for a whole frame of a method that this side sends, or a heartbeat. */
+  /** True for a whole frame with a method that this side sends, or a heartbeat. */
   #isWhole(bytes: Buffer, at: number, end: number, request: boolean): boolean {
     const type = bytes[at]
     if (type !== frame.method && type !== frame.heartbeat) return false
@@ -211,7 +211,7 @@ export class AmqpStream extends BrokerStream<Side> {
     return type === frame.heartbeat || isMethod(bytes.readUInt32BE(at + frameHead), request)
   }
 
-  /** By its first seven bytes. */
+  /** Checks the first seven bytes. */
   #isPossible(bytes: Buffer, at: number): boolean {
     const type = bytes[at]!
     const channel = bytes.readUInt16BE(at + 1)

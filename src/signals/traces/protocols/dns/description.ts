@@ -8,17 +8,17 @@ import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { dnsLookup } from '../durations.ts'
 import { codeName, type Message, recordType, typeName } from './message.ts'
 
-/** Names that the metric tells apart. */
+/** Maximum number of distinct names in the metric. */
 const mostNames = 200
 const otherName = '_OTHER'
-/** Characters of `dns.question.name`. */
+/** Maximum characters of `dns.question.name`. */
 const longestName = 255
 
-/** How lookups are told, and the texts for that: all sockets share them. */
+/** Describes lookups. All sockets share it and its texts. */
 export class LookupDescription {
   readonly #names = small(new Interner({ slots: 2_048, maxLength: longestName }))
   readonly #found = new Set<string>()
-  /** Lists of addresses, by the bytes that they are made of. */
+  /** Lists of addresses, by the bytes that they are made from. */
   readonly #keys = small(new Interner({ slots: 1_024, maxLength: 512 }))
   readonly #answers = small(new BoundedMap<string, readonly string[]>(512))
 
@@ -57,7 +57,7 @@ export class LookupDescription {
   describeEnd(call: Call, error: string): void {
     const name = String(call.attributes.get('dns.question.name'))
     const type = call.attributes.get('dns.question.type')
-    // Names of addresses have no end, and what is not there could be anything.
+    // Names of addresses are unbounded, and a name that does not exist could be anything.
     if (error === '' && type !== typeName(recordType.ptr).name && this.#found.size < mostNames)
       this.#found.add(name)
     call.dimensions.add('dns.question.name', this.#found.has(name) ? name : otherName)
@@ -82,7 +82,7 @@ export class LookupDescription {
   }
 }
 
-/** Each address has its length before it. */
+/** Each address is preceded by its length. */
 function textsOf(bytes: Buffer, length: number): string[] {
   const texts: string[] = []
   for (let at = 0; at < length; at += 1 + bytes[at]!)

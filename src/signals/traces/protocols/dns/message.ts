@@ -1,9 +1,9 @@
 export const headerBytes = 12
-/** A name of RFC 1035 has at most so many bytes. */
+/** Maximum bytes of a name in RFC 1035. */
 const longestName = 255
 const longestLabel = 63
 const mostAddresses = 16
-/** Records that are looked at; those behind them are passed over unread. */
+/** Maximum number of records read; further ones are skipped. */
 const mostRecords = 128
 
 const responseBit = 0x80
@@ -12,7 +12,7 @@ const opcodeBits = 0x78
 
 export const recordType = { a: 1, ptr: 12, aaaa: 28 } as const
 
-/** What became of reading a message. */
+/** Result of parsing a message. */
 export const Read = { bad: 0, whole: 1, cut: 2 } as const
 export type Read = (typeof Read)[keyof typeof Read]
 
@@ -21,7 +21,7 @@ interface TypeName {
   readonly spanName: string
 }
 
-/** IANA's registry of resource record types, those that are asked for. */
+/** IANA's registry of resource record types, those that are queried. */
 const types: Readonly<Record<number, string>> = {
   1: 'A',
   2: 'NS',
@@ -63,7 +63,7 @@ const codes = [
   ...['NOTAUTH', 'NOTZONE'],
 ]
 
-/** `_OTHER` for types that nobody asks for every day. */
+/** `_OTHER` for rare types. */
 export function typeName(type: number): TypeName {
   return typeNames.get(type) ?? otherType
 }
@@ -72,7 +72,7 @@ export function codeName(code: number): string {
   return codes[code] ?? '_OTHER'
 }
 
-/** One message, as far as a lookup is told from it. One instance reads one message after the other. */
+/** One message, as far as a lookup needs it. Reused for all messages. */
 export class Message {
   id = 0
   response = false
@@ -81,17 +81,17 @@ export class Message {
   /** 0 or 1. */
   questions = 0
   type = 0
-  /** The question's name in small letters, escaped as in a zone file (RFC 4343): `name[0, nameLength)`. */
+  /** The question's name in lower case, escaped as in a zone file (RFC 4343): `name[0, nameLength)`. */
   readonly name = Buffer.alloc(4 * longestName + 4)
   nameLength = 0
-  /** Addresses of the answers, each with its length before it: `addressBytes[0, addressLength)`. */
+  /** Addresses in the answers, each preceded by its length: `addressBytes[0, addressLength)`. */
   readonly addressBytes = Buffer.alloc(mostAddresses * 17)
   addressLength = 0
   addresses = 0
-  /** Behind the message. */
+  /** Offset after the message. */
   end = 0
 
-  /** Reads what begins at `start`. Only its question has to be there for it to be `cut` rather than `bad`. */
+  /** Parses the message at `start`. It is `cut` rather than `bad` only if its whole question is present. */
   read(bytes: Buffer, start: number, end: number): Read {
     if (end - start < headerBytes) return Read.bad
     const flags = bytes[start + 2]!
@@ -105,7 +105,7 @@ export class Message {
     this.addresses = 0
     this.addressLength = 0
     if ((flags & opcodeBits) !== 0 || this.questions > 1) return Read.bad
-    // A server that did not understand a query may leave its question out.
+    // A server that did not understand a query may omit its question.
     if (this.questions === 0 && !this.response) return Read.bad
     let at = start + headerBytes
     if (this.questions === 1) {
@@ -117,7 +117,7 @@ export class Message {
     return this.#records(bytes, at, end, answers, records)
   }
 
-  /** Returns what stands behind it, -1 where it is none. */
+  /** Returns the offset after the question, -1 if it is invalid. */
   #question(bytes: Buffer, start: number, end: number): number {
     let at = start
     let length = 0
@@ -154,7 +154,7 @@ export class Message {
     return to + 1
   }
 
-  /** Addresses of the first `answers` records; `end` becomes known if all of them are there. */
+  /** Reads addresses from the first `answers` records; sets `end` if all records are present. */
   #records(bytes: Buffer, start: number, end: number, answers: number, records: number): Read {
     let at = start
     for (let index = 0; index < records; index++) {
@@ -187,7 +187,9 @@ export class Message {
   }
 }
 
-/** Behind the name of a record: it ends with a pointer, which need not be followed, or with the root. -1: cut off. */
+/**
+ * Offset after the name of a record: it ends with a pointer, which need not be followed, or with the root. -1: cut off.
+ */
 function ownerEnd(bytes: Buffer, start: number, end: number): number {
   let at = start
   while (at < end && at - start <= longestName) {

@@ -6,35 +6,35 @@ import { NumberedRequests } from '../requests-in-flight.ts'
 import type { LookupDescription } from './description.ts'
 import { headerBytes, Message, Read } from './message.ts'
 
-/** Lookups in flight on a socket, at most: of a resolver that uses one for all. */
+/** Maximum number of lookups in flight on a socket, for a resolver that uses one socket for all. */
 const most = 1_024
-/** Nanoseconds after which no answer is waited for: resolvers ask again after 5 seconds, and most of them give up then. */
+/** Nanoseconds after which a lookup times out: resolvers retry after 5 seconds, and most give up by then. */
 const longestNs = 15e9
-/** Of a longer message over TCP, so much is read. */
+/** Maximum bytes read of a longer message over TCP. */
 const longestRead = 16_000
 const patience: Patience = { faults: 3, firstFaults: 3, strays: Number.POSITIVE_INFINITY }
 
-/** No query is shorter: a header, the root, a type and a class. */
+/** The shortest query: a header, the root, a type and a class. */
 const shortest = headerBytes + 5
 
-/** Over which transport the messages come: TCP has their length before them (RFC 1035, 4.2.2). */
+/** Transport of the messages: over TCP each is preceded by its length (RFC 1035, 4.2.2). */
 const Transport = { unknown: 0, datagrams: 1, stream: 2 } as const
 
-/** What ICMP tells a UDP socket. */
+/** Errors that a UDP socket gets from ICMP. */
 const errnoTypes = new Map([
   [101, 'network_unreachable'],
   [111, 'connection_refused'],
   [113, 'host_unreachable'],
 ])
 
-/** One message at a time is read, whatever the socket. */
+/** Shared by all sockets, because one message is read at a time. */
 const message = new Message()
 
-/** Nanoseconds between two looks for lookups to give up, and sockets that are looked at. */
+/** Nanoseconds between two searches for lookups to time out, and the maximum number of sockets checked. */
 const lookNs = 1e9
 const mostLooks = 64
 
-/** The sockets whose lookups wait for an answer: the end of a UDP socket is not reported. */
+/** Sockets with unanswered lookups: the end of a UDP socket is not reported. */
 export class Unanswered {
   readonly #streams = new Set<DnsStream>()
   #lookedNs = 0
@@ -47,7 +47,7 @@ export class Unanswered {
     this.#streams.delete(stream)
   }
 
-  /** Looks at those that have waited longest, once in a while. */
+  /** Checks the sockets that have waited longest, at intervals. */
   giveUpOld(nowNs: number): void {
     if (nowNs - this.#lookedNs < lookNs) return
     this.#lookedNs = nowNs
@@ -59,7 +59,7 @@ export class Unanswered {
   }
 }
 
-/** A socket that asks a name server. */
+/** A socket that queries a name server. */
 export class DnsStream extends Framing {
   readonly #telling: LookupDescription
   #transport: 0 | 1 | 2 = Transport.unknown
@@ -103,11 +103,11 @@ export class DnsStream extends Framing {
     return this.#transport === Transport.stream
   }
 
-  /** By the first call's bytes: a possible length, and a header behind it. */
+  /** Determined from the first call's bytes: a plausible length followed by a header. */
   #transportOf(flow: ByteFlow): 0 | 1 | 2 {
     const { bytes, at, end } = flow
     const length = end - at
-    // Some write the length by a call of its own. No datagram is that short.
+    // Some programs write the length in a separate call. No datagram is that short.
     if (length < shortest) return length >= 2 ? Transport.stream : Transport.unknown
     const framed = bytes.readUInt16BE(at)
     if (framed >= shortest) {
@@ -118,14 +118,14 @@ export class DnsStream extends Framing {
     return message.read(bytes, at, end) === Read.bad ? Transport.unknown : Transport.datagrams
   }
 
-  /** The first byte alone tells nothing; all else is of another protocol. */
+  /** A single byte proves nothing; anything else is another protocol. */
   #ignore(flow: ByteFlow): void {
     if (flow.end - flow.at === 1) return
     flow.at = flow.end
     this.suspect()
   }
 
-  /** Each call is a datagram; two that were sent by one call may stand behind each other. */
+  /** Each call is a datagram; two datagrams sent by one call may follow each other. */
   #datagrams(flow: ByteFlow): void {
     const isRest = flow.broken && flow.nowNs === this.#lostNs[flow.request ? 'request' : 'response']
     flow.broken = false
@@ -161,7 +161,7 @@ export class DnsStream extends Framing {
     }
   }
 
-  /** Whether a call begins with a whole message, where framing was lost. */
+  /** Whether a call begins with a whole message, after framing was lost. */
   #isFrame(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (!flow.atCall || flow.nowNs === this.#lostNs[flow.request ? 'request' : 'response']) return false
@@ -203,7 +203,7 @@ export class DnsStream extends Framing {
     this.connection.end(operation)
   }
 
-  /** The lookup that the message is about; `hash` 0: whatever it asks for. */
+  /** The lookup that the message belongs to; `hash` 0 matches any question. */
   #find(hash: number): Operation | undefined {
     const lookups = this.#lookups
     let lookup = lookups.get(message.id)

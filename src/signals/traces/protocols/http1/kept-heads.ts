@@ -1,17 +1,17 @@
-/** Bytes of one head that are kept, at most. */
+/** Maximum bytes kept of one head. */
 const maxKept = 16_384
-/** What a head begins with, and what it takes beside its bytes (measured). */
+/** Initial size of a buffer, and its overhead in addition to its bytes (measured). */
 const least = 256
 const overhead = 250
-/** Heads that are kept for later use, and how large one may be for that. */
+/** Maximum number of buffers in the pool, and their maximum size. */
 const maxFree = 256
 const maxFreeBytes = 4_096
 
-/** The first bytes of a request's head, until its response is there. */
+/** The first bytes of a request's head, kept until the response arrives. */
 export class KeptHead {
   bytes: Buffer = Buffer.allocUnsafeSlow(least)
   length = 0
-  /** Something found no room: what follows it must not be read as if it came next. */
+  /** A part found no room: later bytes must not be read as if they followed directly. */
   cut = false
 
   /** Bytes of memory that it takes. */
@@ -20,7 +20,7 @@ export class KeptHead {
   }
 }
 
-/** Lends the buffers in which request heads wait. Who borrows them counts what they take. */
+/** Lends buffers for waiting request heads. The borrower accounts for their size. */
 export class KeptHeads {
   readonly #free: KeptHead[] = []
 
@@ -35,7 +35,7 @@ export class KeptHeads {
     if (this.#free.length < maxFree && head.bytes.length <= maxFreeBytes) this.#free.push(head)
   }
 
-  /** Lets go of what stands behind the first `most` bytes. */
+  /** Removes everything after the first `most` bytes. */
   shorten(head: KeptHead, most: number): void {
     if (head.length <= most) return
     head.length = most
@@ -46,7 +46,7 @@ export class KeptHeads {
     bytes.copy(head.bytes, 0, 0, most)
   }
 
-  /** Adds as many of `source[start, end)` as there is room for, and nothing behind a gap. */
+  /** Appends as much of `source[start, end)` as there is room for, and nothing after a gap. */
   append(head: KeptHead, source: Buffer, start: number, end: number): void {
     if (head.cut) return
     const wanted = Math.min(maxKept, head.length + end - start)

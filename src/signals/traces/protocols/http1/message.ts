@@ -2,45 +2,45 @@ import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import { isBlank, lower } from '../../../../foundation/lib/byte-range.ts'
 import { Passage } from '../framing.ts'
 
-/** Where in a message its next byte lies. */
+/** The part of a message that the next byte belongs to. */
 export const Part = {
   start: 0,
   head: 1,
-  /** As long as its length says. */
+  /** A body of announced length. */
   body: 2,
   chunkSize: 3,
   chunk: 4,
   trailer: 5,
-  /** All that comes until the connection ends. */
+  /** Everything until the connection ends. */
   rest: 6,
-  /** In chunks whose sizes were not seen: its end is looked for. */
+  /** In chunks whose sizes were not seen: the end is searched for. */
   adrift: 7,
 } as const
 export type Part = (typeof Part)[keyof typeof Part]
 
-/** What a line of a head came to. */
+/** Result of parsing a line of a head. */
 export const Line = { more: 0, last: 1, foreign: 2 } as const
 export type Line = (typeof Line)[keyof typeof Line]
 
 export const Start = { no: 0, yes: 1, more: 2 } as const
 export type Start = (typeof Start)[keyof typeof Start]
 
-/** The message that one direction of a connection is in, as far as its framing goes (RFC 9112, section 6). */
+/** The current message of one direction of a connection, as far as framing is concerned (RFC 9112, section 6). */
 export class Message {
   readonly request: boolean
   part: Part = Part.start
-  /** The first line is to come; the line at hand is the rest of a long one. */
+  /** The first line is still to come; the current line is the rest of a long one. */
   first = true
   long = false
   status = 0
-  /** Bytes of it that are counted once it is over, and those of its head. */
+  /** Its bytes, counted when it is over, and those of its head. */
   bytes = 0
   headBytes = 0
-  /** Nanoseconds: its direction's newest bytes; and how many came so far. */
+  /** Nanoseconds of its direction's newest bytes, and the bytes received so far. */
   lastNs = 0
   received = 0
   readonly passage = new Passage()
-  /** Bytes at hand without a line's end, which need not be looked at again; and those that were kept. */
+  /** Available bytes without a line end, which need not be scanned again; and those that were kept. */
   scanned = 0
   kept = 0
   #startOffset = 0
@@ -55,7 +55,7 @@ export class Message {
     this.request = request
   }
 
-  /** The next message begins wherever the next byte is. */
+  /** The next message begins at the next byte. */
   reset(): void {
     this.part = Part.start
     this.bytes = 0
@@ -80,12 +80,12 @@ export class Message {
     this.#coded = false
   }
 
-  /** Where a message of known length ends. */
+  /** End offset of a message of known length. */
   get endOffset(): number {
     return this.#startOffset + this.headBytes + Math.max(0, this.#length)
   }
 
-  /** Says how many bytes of it there are before `offset`. */
+  /** Sets the size from its end at `offset`. */
   count(offset: number): void {
     this.bytes = Math.max(0, offset - this.#startOffset)
   }
@@ -96,7 +96,7 @@ export class Message {
     if (this.part === Part.head) this.headBytes = this.bytes
   }
 
-  /** Takes the line of the head at `bytes[start, end)`, without its line feed. */
+  /** Parses the line of the head in `bytes[start, end)`, without its line feed. */
   line(bytes: Buffer, start: number, end: number): Line {
     let to = end
     while (to > start && (bytes[to - 1] === carriageReturn || isBlank(bytes[to - 1]!))) to--
@@ -114,14 +114,14 @@ export class Message {
     if (letter === letterC && begins(bytes, start, to, 'content-length:')) {
       this.#length = contentLength(bytes, start + 15, to)
     } else if (letter === letterT && begins(bytes, start, to, 'transfer-encoding')) {
-      // Only a message whose last coding is "chunked" frames itself.
+      // Only a message whose last coding is "chunked" is self-delimiting.
       this.#coded = true
       this.#chunked = begins(bytes, to - 7, to, 'chunked')
     }
     return Line.more
   }
 
-  /** What follows the head, whose last byte is behind `flow.at` (section 6.3). False: nothing. */
+  /** Determines the body after the head, which ended just before `flow.at` (section 6.3). False if there is none. */
   bodyFollows(flow: ByteFlow, bodiless: boolean): boolean {
     this.headBytes = flow.offset - this.#startOffset
     if (bodiless) return false
@@ -141,7 +141,7 @@ export class Message {
     return true
   }
 
-  /** Reads on in the line of a chunk's size or in the trailer. True: the message ends at `flow.at`. */
+  /** Continues in the line of a chunk's size or in the trailer. True if the message ends at `flow.at`. */
   chunkLine(flow: ByteFlow): boolean {
     while (flow.at < flow.end) {
       const byte = flow.bytes[flow.at++]!
@@ -168,7 +168,7 @@ export class Message {
     return false
   }
 
-  /** The chunk has gone by. */
+  /** The chunk has passed. */
   nextChunk(): void {
     this.part = Part.chunkSize
     this.#chunkSize = 0
@@ -210,11 +210,11 @@ export function responseStart(bytes: Buffer, at: number, end: number): Start {
   return end - at >= 8 ? Start.yes : Start.more
 }
 
-/** Whether the bytes of a call end as a message in chunks does (section 7.1), its trailer included. */
+/** Whether the bytes of a call end as a chunked message does (section 7.1), including its trailer. */
 export function endsChunks(bytes: Buffer, start: number, end: number): boolean {
   if (end - start < 5 || bytes[end - 1] !== lineFeed || bytes[end - 2] !== carriageReturn) return false
   if (bytes[end - 3] !== lineFeed || bytes[end - 4] !== carriageReturn) return false
-  // A line of a trailer has a colon; a blank line or a byte of data among them tells that this is none.
+  // A trailer line has a colon; a blank line or other data among the lines means that this is no trailer.
   let lineStop = end - 4
   for (let at = lineStop - 1; at >= start - 1; at--) {
     if (at >= start && bytes[at] !== lineFeed) continue
@@ -226,7 +226,7 @@ export function endsChunks(bytes: Buffer, start: number, end: number): boolean {
   return false
 }
 
-/** Zeros alone, extensions left aside. */
+/** Only zeros, ignoring extensions. */
 function isLastChunk(bytes: Buffer, start: number, end: number): boolean {
   return end - start === 1 && bytes[start] === digit0
 }
@@ -241,7 +241,7 @@ function isField(bytes: Buffer, start: number, end: number): boolean {
   return colons > 0
 }
 
-/** The most that a length may say; what is above it is as good as endless. */
+/** Maximum length; anything above it is treated as endless. */
 const maxLength = 2 ** 50
 
 const lineFeed = 0x0a
@@ -272,7 +272,7 @@ function isVersion(bytes: Buffer, at: number): boolean {
   return minor >= 0 && minor <= 9
 }
 
-/** The version stands at the line's end. */
+/** The version is at the end of the line. */
 function requestLine(bytes: Buffer, start: number, end: number): Line {
   return end - start >= 8 && isVersion(bytes, end - 8) ? Line.more : Line.foreign
 }

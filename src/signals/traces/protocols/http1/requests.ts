@@ -5,34 +5,34 @@ import type { Message } from './message.ts'
 
 /** Bytes of a pending request without its head (measured). */
 export const pendingBytes = 80
-/** Stands for the head of a request that nothing will be told of. */
+/** Stand-in for the head of a request that is not reported. */
 const none = new KeptHead()
 
-/** A request whose response is not whole yet. Used again. */
+/** A request whose response is not complete yet. Reused. */
 export class Pending {
-  /** Undefined where there was no room for it: its response is passed over. */
+  /** Undefined if there was no room: its response is skipped. */
   operation: Operation | undefined
   head: KeptHead = none
-  /** Of the method: its responses have no body, or no end. */
+  /** By its method: the response has no body, or no end. */
   isHead = false
   isConnect = false
-  /** All of it has gone by. */
+  /** All of it has passed. */
   whole = false
   headBytes = 0
   bytes = 0
 }
 
-/** Fills an operation's call from the kept head, the first `length` bytes; false where it is no HTTP. */
+/** Fills an operation's call from the first `length` bytes of the kept head; false if it is not HTTP. */
 export type ReadHead = (operation: Operation, bytes: Buffer, length: number) => boolean
 
-/** Requests in flight on all connections: what is kept of each, and how it ends. */
+/** Requests in flight on all connections: their kept heads, and how they end. */
 export class Http1Requests {
   readonly #read: ReadHead
   readonly #captureBytes: number
   readonly #heads = new KeptHeads()
   readonly #free: Pending[] = []
 
-  /** `captureBytes`: of each head, for what is told of the request. */
+  /** `captureBytes`: maximum of each head that is kept for describing the request. */
   constructor(read: ReadHead, captureBytes: number) {
     this.#read = read
     this.#captureBytes = captureBytes
@@ -58,7 +58,7 @@ export class Http1Requests {
     connection.weigh(operation)
   }
 
-  /** Its head is whole. */
+  /** Its head is complete. */
   asked(pending: Pending, connection: StreamConnection): void {
     const { operation, head } = pending
     if (operation === undefined) return
@@ -68,7 +68,7 @@ export class Http1Requests {
     connection.asked(operation)
   }
 
-  /** It is over. `response` is what came of its response, undefined for nothing; `aborted`: that is not all of it. */
+  /** It ended. `response` is undefined if there was none; `aborted`: it was incomplete. */
   end(
     pending: Pending,
     connection: StreamConnection,
@@ -97,7 +97,7 @@ export class Http1Requests {
     this.#release(pending)
   }
 
-  /** It goes unseen from here on. */
+  /** It is no longer followed. */
   drop(pending: Pending, connection: StreamConnection): void {
     if (pending.operation !== undefined) connection.release(pending.operation)
     this.#release(pending)

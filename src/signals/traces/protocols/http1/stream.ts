@@ -6,17 +6,17 @@ import { type Http1Requests, type Pending, pendingBytes } from './requests.ts'
 
 /** Requests in flight on one connection. */
 const mostRequests = 1_024
-/** Calls of a connection that is older than its observation which may begin with something else than a request. */
+/** Calls of an existing connection that may begin with something other than a request. */
 const maxMisses = 255
-/** Of a long first line so many bytes are looked at: a version, or a version and a status. */
+/** Maximum bytes of a long first line that are read: a version, or a version and a status. */
 const firstLineBytes = 16
 
-/** A response that came before its request, as happens to a client whose other thread reads it. */
+/** State of a response that came before its request, which happens if another thread of the client reads it. */
 const Ahead = { none: 0, underWay: 1, whole: 2 } as const
 
 /**
  * HTTP/1 where the kernel side does not frame it: inside TLS, and on kernels without socket tracepoints. The rules are
- * those of bpf/include/stream.h, so that both give the same spans.
+ * those of bpf/include/stream.h, so that both produce the same spans.
  */
 export class Http1Stream implements StreamDecoder {
   readonly #requests: Http1Requests
@@ -24,16 +24,16 @@ export class Http1Stream implements StreamDecoder {
   readonly #request = new Message(true)
   readonly #response = new Message(false)
   readonly #pending = new RequestsInFlight<Pending>(mostRequests)
-  /** The one whose bytes are coming, or the last one. */
+  /** The request being received, or the last one. */
   #newest: Pending | undefined
-  /** What went before is not known: a request's head at the beginning of a call is looked for. */
+  /** What came before is unknown: searches for a request's head at the beginning of a call. */
   #unsynced: boolean
-  /** Bytes at the beginning of a call were left, too few to tell. */
+  /** Bytes at the beginning of a call were left because they are too few to decide. */
   #heldStart = false
   #misses = 0
   #seen = false
   #ahead: 0 | 1 | 2 = Ahead.none
-  /** It is another protocol's from now on. */
+  /** The connection has switched to another protocol. */
   #over = false
 
   constructor(requests: Http1Requests, connection: StreamConnection) {
@@ -95,7 +95,7 @@ export class Http1Stream implements StreamDecoder {
     return this.#pending.size > 0
   }
 
-  /** The response that is being read ends here. */
+  /** The response being read ends here. */
   #breakOff(): void {
     const connection = this.#connection
     const response = this.#response
@@ -108,7 +108,7 @@ export class Http1Stream implements StreamDecoder {
     }
   }
 
-  /** Takes the next part of a message; false: more bytes are needed. */
+  /** Reads the next part of a message; false if more bytes are needed. */
   #step(flow: ByteFlow, message: Message): boolean {
     switch (message.part) {
       case Part.start:
@@ -132,7 +132,7 @@ export class Http1Stream implements StreamDecoder {
     }
   }
 
-  /** Bytes are missing where only their number mattered. */
+  /** Bytes are missing within a part that is only counted. */
   #losePassing(flow: ByteFlow, message: Message): void {
     const { passage } = message
     if (passage.outlasts(flow)) {
@@ -140,13 +140,13 @@ export class Http1Stream implements StreamDecoder {
     } else if (message.part === Part.chunk) {
       message.part = Part.adrift
     } else {
-      // It is whole, but more than its bytes are missing.
+      // The message is complete, but bytes after it are missing, too.
       this.#messageEnds(message, message.endOffset, flow.nowNs)
       this.#lose()
     }
   }
 
-  /** The bytes that a length announced have gone by. */
+  /** The announced bytes have passed. */
   #passed(flow: ByteFlow, message: Message, offset: number): void {
     if (message.part === Part.body) this.#messageEnds(message, offset, flow.nowNs)
     else message.nextChunk()
@@ -160,7 +160,7 @@ export class Http1Stream implements StreamDecoder {
       flow.at = end
       return false
     }
-    // Line ends before a request are to be ignored (RFC 9112, section 2.2).
+    // Line ends before a request are ignored (RFC 9112, section 2.2).
     while (flow.at < end && (bytes[flow.at] === 0x0d || bytes[flow.at] === 0x0a)) flow.at++
     if (flow.at === end) return false
     const start = requestStart(bytes, flow.at, end)
@@ -198,7 +198,7 @@ export class Http1Stream implements StreamDecoder {
     return true
   }
 
-  /** A response without an end, or whose end was not seen, is over where the next request begins. */
+  /** A response without an end, or whose end was not seen, is over when the next request begins. */
   #endOpenResponse(): void {
     const response = this.#response
     const alone = this.#pending.size === 1
@@ -238,14 +238,14 @@ export class Http1Stream implements StreamDecoder {
     return true
   }
 
-  /** The bytes at `flow.at` begin no message. */
+  /** The bytes at `flow.at` are not the start of a message. */
   #foreign(flow: ByteFlow): void {
     flow.at = flow.end
     if (!this.#unsynced && this.#seen) this.#lose()
     else if (!this.#unsynced || ++this.#misses >= maxMisses) this.#refuse()
   }
 
-  /** Takes the whole lines at hand. */
+  /** Reads the available whole lines. */
   #readHead(flow: ByteFlow, message: Message): boolean {
     const { bytes, end } = flow
     while (flow.at < end) {
@@ -265,7 +265,7 @@ export class Http1Stream implements StreamDecoder {
     return false
   }
 
-  /** No line end is at hand. The line is left, unless it is so long that nothing more would fit behind it. */
+  /** There is no line end yet. The bytes are left in place, unless the line is so long that no room would remain. */
   #readPartOfLine(flow: ByteFlow, message: Message): boolean {
     this.#keep(flow, message, flow.end)
     message.kept = flow.end - flow.at
@@ -323,7 +323,7 @@ export class Http1Stream implements StreamDecoder {
     if (!message.bodyFollows(flow, bodiless)) this.#messageEnds(message, flow.offset, flow.nowNs)
   }
 
-  /** All of a message has gone by; `offset` bytes of its direction lie before what follows. */
+  /** All of a message has passed; `offset` is the position of the next byte in its direction. */
   #messageEnds(message: Message, offset: number, endNs: number): void {
     message.count(offset)
     if (message.request) this.#requestEnds()
@@ -341,7 +341,7 @@ export class Http1Stream implements StreamDecoder {
     if (this.#ahead === Ahead.whole && this.#pending.size > 0) this.#endAhead()
   }
 
-  /** The request of the response that came before it is there. */
+  /** The request of an early response has arrived. */
   #endAhead(): void {
     this.#ahead = Ahead.none
     this.#finish(this.#response, this.#response.lastNs, false)
@@ -365,12 +365,12 @@ export class Http1Stream implements StreamDecoder {
     this.#finish(response, endNs, false)
     response.reset()
     if (!tunnel) return
-    // What follows is another protocol's.
+    // The bytes that follow are another protocol.
     this.#over = true
     this.#abandonAll()
   }
 
-  /** The end of a message in chunks is looked for, whose sizes were not seen. */
+  /** Searches for the end of a chunked message whose chunk sizes were not seen. */
   #drift(flow: ByteFlow, message: Message): boolean {
     const { bytes, at, end } = flow
     const more = this.#pending.size > 1
@@ -392,7 +392,7 @@ export class Http1Stream implements StreamDecoder {
   #finish(response: Message | undefined, endNs: number, aborted: boolean): void {
     const pending = this.#pending.shift()!
     if (!pending.whole && pending === this.#newest) {
-      // Answered, or broken off, before it was complete.
+      // It was answered, or broken off, before it was complete.
       this.#request.breakOff()
       pending.bytes = this.#request.bytes
       pending.headBytes = this.#request.headBytes
@@ -401,13 +401,13 @@ export class Http1Stream implements StreamDecoder {
     this.#requests.end(pending, this.#connection, response, endNs, aborted)
   }
 
-  /** Lets the first request go as it is. */
+  /** Releases the first request without reporting it. */
   #drop(): void {
     this.#requests.drop(this.#pending.shift()!, this.#connection)
     this.#newest = undefined
   }
 
-  /** Framing is lost: gives up what is in flight and looks for the next request's head. */
+  /** Framing is lost: gives up the requests in flight and searches for the next request's head. */
   #lose(): void {
     this.#abandonAll()
     this.#ahead = Ahead.none
@@ -428,7 +428,7 @@ export class Http1Stream implements StreamDecoder {
   }
 }
 
-/** `text` has at most 8 bytes; fewer bytes at hand are no match. */
+/** `text` has at most 8 bytes; fewer available bytes are no match. */
 function spells(bytes: Buffer, at: number, text: string): boolean {
   for (let i = 0; i < text.length; i++) if (bytes[at + i] !== text.charCodeAt(i)) return false
   return true

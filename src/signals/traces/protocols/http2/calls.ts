@@ -11,13 +11,13 @@ import { OpenStream } from './open-stream.ts'
 /** Bytes of an open stream without its head (measured). */
 const openStreamBytes = 150
 
-/** Streams that are kept for later use, */
+/** Maximum number of spare streams in the pool. */
 const mostFree = 256
-/** and what they hold meanwhile. */
+/** Stand-ins in spare streams. */
 const noOperation = new Operation()
 const noHead = new KeptHead()
 
-/** Requests in flight on all connections of HTTP/2: what is kept of each, and what comes of it. */
+/** Requests in flight on all HTTP/2 connections: their kept heads, and how they end. */
 export class Http2Calls {
   readonly #http: HttpCalls
   readonly #grpc = new GrpcCalls()
@@ -29,7 +29,7 @@ export class Http2Calls {
     this.#http = new HttpCalls(options)
   }
 
-  /** Takes what `fields` tell of a request. */
+  /** Reads a request from `fields`. */
   open(id: number, operation: Operation, connection: StreamConnection): OpenStream {
     const stream = this.#free.pop() ?? new OpenStream()
     stream.id = id
@@ -51,7 +51,7 @@ export class Http2Calls {
     return stream
   }
 
-  /** It is over. `grpc` says whether it was gRPC. */
+  /** It ended. `grpc`: whether it was gRPC. */
   end(stream: OpenStream, connection: StreamConnection, ending: Ending, grpc: boolean): void {
     const { operation, head: kept } = stream
     const head = this.#head
@@ -66,7 +66,7 @@ export class Http2Calls {
     else {
       operation.requestBodyBytes = stream.requestBody
       operation.responseBodyBytes = stream.responseBody
-      // No answer was seen, and there may have been one: that is no error.
+      // No answer was seen, but there may have been one: that is not an error.
       this.#http.describe(head, kept.bytes, operation, failureOf(ending, connection), ending.unseen)
     }
     connection.end(operation)

@@ -1,15 +1,15 @@
 import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { brokenOff } from '../failure.ts'
 
-/** How a stream ended. Filled again and again. */
+/** How a stream ended. Reused. */
 export class Ending {
-  /** Error code of RST_STREAM, -1 for none. */
+  /** Error code of RST_STREAM, -1 if there was none. */
   reset = -1
-  /** It was the client who reset it. */
+  /** The client reset it. */
   byClient = false
-  /** The connection ended before it. */
+  /** The connection ended first. */
   broken = false
-  /** It ended unseen. */
+  /** Its end was not seen. */
   unseen = false
 
   set(reset: number, byClient: boolean, broken: boolean, unseen: boolean): this {
@@ -21,7 +21,9 @@ export class Ending {
   }
 }
 
-/** `error.type` of what ended without a status: the error code's name, or what ended the connection. */
+/**
+ * `error.type` of a stream that ended without a status: the error code's name, or the reason why the connection ended.
+ */
 export function failureOf(ending: Ending, connection: StreamConnection): string {
   if (ending.broken) return brokenOff(connection.errno)
   return ending.reset < 0 ? '' : (resets[ending.reset] ?? '_OTHER')

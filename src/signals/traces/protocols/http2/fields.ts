@@ -30,7 +30,7 @@ const list = [
 const names = new HpackNames(list)
 const numberOf = (name: (typeof list)[number]) => names.list.indexOf(name)
 
-/** Numbers of the fields that matter. */
+/** Numbers of the fields that are read. */
 export const Field = {
   method: numberOf(':method'),
   path: numberOf(':path'),
@@ -55,20 +55,20 @@ export const Field = {
   b3Flags: numberOf('x-b3-flags'),
 } as const
 
-/** What can be said of something that a header block may not have told. */
+/** A yes/no answer that a header block may leave open. */
 export const Tristate = { no: 0, yes: 1, unknown: 2 } as const
 export type Tristate = (typeof Tristate)[keyof typeof Tristate]
 
-/** The fields of the block that was read last, for all connections: blocks are read one after the other. */
+/** The fields of the last block read, shared by all connections, because one block is read at a time. */
 export const fields = new HpackFields(names, ['tracestate'])
 const trace = new TraceFields()
 
-/** Whether the block may hold more than it tells. */
+/** Whether the block may contain this field although it was not decoded. */
 function mayHold(number: number): boolean {
   return fields.unknown > 0 || fields.known[number] !== 0
 }
 
-/** Whether the content is that of gRPC. gRPC-Web is HTTP whose status stands in the body. */
+/** Whether the content is gRPC. gRPC-Web counts as HTTP, because its status is in the body. */
 export function isGrpc(): Tristate {
   if (fields.has(Field.contentType)) {
     const behind =
@@ -82,19 +82,19 @@ export function isGrpc(): Tristate {
   return mayHold(Field.contentType) ? Tristate.unknown : Tristate.no
 }
 
-/** `:status`, 0 where it is not known. */
+/** `:status`, 0 if unknown. */
 export function statusOf(): number {
   const value = numberIn(Field.status)
   return value >= 100 && value <= 999 ? value : 0
 }
 
-/** `grpc-status`; -1: there is none; -2: it cannot be known. */
+/** `grpc-status`; -1: there is none; -2: it cannot be determined. */
 export function grpcStatusOf(): number {
   if (!fields.has(Field.grpcStatus)) return mayHold(Field.grpcStatus) ? -2 : -1
   return Math.min(numberIn(Field.grpcStatus), 1_000)
 }
 
-/** `grpc-timeout` in nanoseconds, 0 where there is none (grpc/doc/PROTOCOL-HTTP2.md). */
+/** `grpc-timeout` in nanoseconds, 0 if there is none (grpc/doc/PROTOCOL-HTTP2.md). */
 export function timeoutOf(): number {
   if (!fields.has(Field.grpcTimeout)) return 0
   const end = fields.ends[Field.grpcTimeout]! - 1
@@ -102,13 +102,13 @@ export function timeoutOf(): number {
   return unit === undefined ? 0 : numberUpTo(fields.starts[Field.grpcTimeout]!, end) * unit
 }
 
-/** A block without any of a request's own fields: what it cannot tell aside, it is a trailer. */
+/** A block without any request pseudo-fields: as far as its decoded fields show, a trailer. */
 export function isTrailer(): boolean {
   const { known } = fields
   return !known[Field.method] && !known[Field.path] && !known[Field.scheme] && !known[Field.authority]
 }
 
-/** What the request says of its place in a trace. */
+/** Reads the request's trace context. */
 export function readContext(context: TraceContext): void {
   trace.clear()
   setRange(Field.traceparent, trace.traceparent)
@@ -123,8 +123,8 @@ export function readContext(context: TraceContext): void {
 }
 
 /**
- * Keeps the request's head as HTTP/1 would write it (RFC 9113, section 8.3, gives the counterparts), with stand-ins for
- * what is not known: the method `_OTHER`, and the path `/`, of which the result tells: false.
+ * Keeps the request's head as HTTP/1 would write it (RFC 9113, section 8.3, lists the counterparts), with stand-ins
+ * for unknown parts: the method `_OTHER`, and the path `/`, in which case it returns false.
  */
 export function keepHead(heads: KeptHeads, head: KeptHead): boolean {
   const hasMethod =
@@ -168,7 +168,7 @@ const forwardedFor = Buffer.from('x-forwarded-for: ')
 const forwardedHost = Buffer.from('x-forwarded-host: ')
 const forwardedProto = Buffer.from('x-forwarded-proto: ')
 
-/** Nanoseconds of the units of a timeout: hours, minutes, seconds, milliseconds, microseconds, nanoseconds. */
+/** Nanoseconds per unit of a timeout: hours, minutes, seconds, milliseconds, microseconds, nanoseconds. */
 const units = new Map(
   Object.entries({ H: 3.6e12, M: 6e10, S: 1e9, m: 1e6, u: 1e3, n: 1 }).map(([unit, ns]) => [
     unit.charCodeAt(0),
@@ -184,7 +184,7 @@ function numberIn(number: number): number {
   return fields.has(number) ? numberUpTo(fields.starts[number]!, fields.ends[number]!) : 0
 }
 
-/** The decimal number in the fields' bytes, as far as it goes; 1,000 where there is anything else. */
+/** The decimal number in the fields' bytes, up to its end; 1,000 if there is anything else. */
 function numberUpTo(start: number, end: number): number {
   if (start >= end || end - start > 8) return 1_000
   let value = 0

@@ -12,14 +12,14 @@ export const FrameType = {
   continuation: 9,
 } as const
 
-/** Flags, of which the first stands for ACK too. */
+/** Flags; the first one also means ACK. */
 export const Flag = { endStream: 1, endHeaders: 4, padded: 8, priority: 0x20 } as const
 
 export const frameHeadBytes = 9
-/** What the client sends first (section 3.4). */
+/** The client's connection preface (section 3.4). */
 export const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1')
 
-/** The head of one frame. Filled again and again. */
+/** The head of one frame. Reused. */
 export class FrameHead {
   length = 0
   type = 0
@@ -34,7 +34,7 @@ export class FrameHead {
     this.stream = numberAt(bytes, at + 5) & 0x7fffffff
   }
 
-  /** Whether the protocol allows it (section 6, each type's own rules). Unknown types are to be ignored (section 4.1). */
+  /** Whether the protocol allows it (section 6, rules of each type). Unknown types must be ignored (section 4.1). */
   get valid(): boolean {
     const { length, stream } = this
     switch (this.type) {
@@ -61,10 +61,7 @@ export class FrameHead {
     }
   }
 
-  /**
-   * Whether it is likely to be a frame at all: of the types that are in use, with no flags but theirs, and of a usual
-   * length.
-   */
+  /** Whether it is likely to be a frame at all: a type in use, only its flags, and a usual length. */
   get likely(): boolean {
     return (
       this.type < likelyFlags.length &&
@@ -80,7 +77,7 @@ export function numberAt(bytes: Uint8Array, at: number): number {
   return ((bytes[at]! & 0x7f) << 24) | (bytes[at + 1]! << 16) | (bytes[at + 2]! << 8) | bytes[at + 3]!
 }
 
-/** How many of the bytes at hand are those of the preface: less than all of them where others come first. */
+/** Number of available bytes that match the preface: fewer than are available if other bytes come first. */
 export function prefaceLength(bytes: Uint8Array, at: number, end: number): number {
   const count = Math.min(preface.length, end - at)
   for (let i = 0; i < count; i++) if (bytes[at + i] !== preface[i]) return i

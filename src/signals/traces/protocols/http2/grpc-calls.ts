@@ -9,14 +9,14 @@ import { type Ending, failureOf } from './ending.ts'
 import type { OpenStream } from './open-stream.ts'
 
 /**
- * Tells a gRPC call in the RPC conventions 1.44. `error.type` is the status (any but OK for a client; UNKNOWN,
- * DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS for a server) or, when the connection ended
- * before it, what `brokenOff` calls that. A status that cannot be known is left out.
+ * Describes a gRPC call by the RPC conventions 1.44. `error.type` is the status (any but OK for a client; UNKNOWN,
+ * DEADLINE_EXCEEDED, UNIMPLEMENTED, INTERNAL, UNAVAILABLE and DATA_LOSS for a server) or, if the connection ended
+ * first, the result of `brokenOff`. An unknown status is left out.
  */
 export class GrpcCalls {
   readonly #words = small(new Interner({ slots: 4_096, maxLength: 256 }))
 
-  /** Fills the operation's call. `head` was read from what was kept of the stream's request. */
+  /** Fills the operation's call. `head` was parsed from the kept head of the stream's request. */
   describe(stream: OpenStream, head: RequestHead, connection: StreamConnection, ending: Ending): void {
     const { call } = stream.operation
     const { attributes, dimensions } = call
@@ -33,7 +33,7 @@ export class GrpcCalls {
     dimensions.add('rpc.system.name', 'grpc')
     const method = head.path.empty ? '' : this.#words.intern(bytes, head.path.start + 1, head.path.end)
     call.telemetry = telemetryMethods.has(method)
-    // A server tells by this status that it does not know the method: anybody may ask for anything.
+    // With this status a server says that it does not know the method: a client may send any name.
     const foreign = server && code === GrpcStatus.unimplemented
     call.name = foreign || method === '' ? 'grpc' : method
     if (method !== '') {
@@ -65,14 +65,14 @@ export class GrpcCalls {
     }
     attributes.add('server.address', address)
     attributes.add('server.port', port)
-    // What a server is called by is the client's choice, and may be anything.
+    // The client chooses the server's name, so it may be anything.
     if (connection.server) return
     dimensions.add('server.address', address)
     dimensions.add('server.port', port)
   }
 }
 
-/** What OTLP over gRPC calls. */
+/** Methods called by OTLP over gRPC. */
 const telemetryMethods: ReadonlySet<string> = new Set(
   ['trace.v1.Trace', 'metrics.v1.Metrics', 'logs.v1.Logs', 'profiles.v1development.Profiles'].map(
     service => `opentelemetry.proto.collector.${service}Service/Export`,
@@ -91,7 +91,7 @@ const serverErrors: ReadonlySet<number> = new Set([
   GrpcStatus.data_loss,
 ])
 
-/** Error codes of HTTP/2 that are not INTERNAL (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). */
+/** Error codes of HTTP/2 that do not map to INTERNAL (grpc/doc/PROTOCOL-HTTP2.md, "Errors"). */
 const resetStatuses: Readonly<Record<number, number>> = {
   7: GrpcStatus.unavailable,
   8: GrpcStatus.cancelled,
@@ -99,13 +99,13 @@ const resetStatuses: Readonly<Record<number, number>> = {
   12: GrpcStatus.permission_denied,
 }
 
-/** The status that a call ended with; -1: it had none, or it cannot be known. */
+/** The status of a finished call; -1 if it had none, or it is unknown. */
 function statusOf(stream: OpenStream, ending: Ending): number {
   const { operation, grpcStatus, timeoutNs } = stream
   if (ending.broken) return -1
   if (ending.reset >= 0) {
     const status = resetStatuses[ending.reset] ?? GrpcStatus.internal
-    // A client tells no more than that it does not wait any longer.
+    // A client that times out only sends a cancellation.
     const late = timeoutNs > 0 && operation.endNs - operation.startNs >= timeoutNs
     return late && ending.byClient && status === GrpcStatus.cancelled ? GrpcStatus.deadline_exceeded : status
   }

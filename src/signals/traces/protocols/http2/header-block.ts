@@ -1,38 +1,38 @@
 import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import { Flag, type FrameHead, FrameType } from './frames.ts'
 
-/** Bytes of one header block, at most. */
+/** Maximum bytes of one header block. */
 const maxBlock = 65_536
 const nothing = Buffer.alloc(0)
 const leastBytes = 1_024
-/** A buffer above this is not kept by who has no block under way. */
+/** A larger buffer is only kept while a block is in progress. */
 const ownBytes = 4_096
 /**
- * Buffers above `ownBytes`, which are powers of two, for the next block of any connection: large blocks that come one
- * after the other would leave more garbage in a second than V8 takes away.
+ * Buffers above `ownBytes`, whose sizes are powers of two, for the next block of any connection: consecutive large
+ * blocks would otherwise produce garbage faster than V8 collects it.
  */
 const spare: Buffer[] = []
 const mostSpare = 16
 
-/** A header block that comes in several frames, or in a frame that comes in several calls. */
+/** A header block split over several frames, or a frame split over several calls. */
 export class HeaderBlock {
-  /** The stream that it is of; 0: none is under way. */
+  /** Its stream; 0 if no block is in progress. */
   stream = 0
   endStream = false
   pushed = false
   bytes: Buffer = nothing
   length = 0
-  /** Bytes of its frame that are still to come. */
+  /** Bytes of its frame still to come. */
   left = 0
-  /** Its last frame is under way, or was. */
+  /** Its last frame has begun. */
   last = false
-  /** It has more than is kept, or a frame of it is malformed. */
+  /** It is larger than the limit, or one of its frames is malformed. */
   spoilt = false
   #frameStart = 0
   #padded = false
   #before = 0
 
-  /** A frame of it begins, whose payload is at `flow.at`. */
+  /** One of its frames begins, with its payload at `flow.at`. */
   begin(head: FrameHead): void {
     if (head.type !== FrameType.continuation) {
       this.stream = head.stream
@@ -48,7 +48,7 @@ export class HeaderBlock {
     this.#frameStart = this.length
   }
 
-  /** Takes what is at hand. True: the frame is whole. */
+  /** Reads the available bytes. True if the frame is complete. */
   take(flow: ByteFlow): boolean {
     const count = Math.min(this.left, flow.end - flow.at)
     if (this.length + count > maxBlock) this.spoilt = true
@@ -64,7 +64,7 @@ export class HeaderBlock {
     return true
   }
 
-  /** It is over, or not known any more. */
+  /** It ended, or is unknown from now on. */
   clear(): void {
     this.stream = 0
     this.left = 0
@@ -74,7 +74,7 @@ export class HeaderBlock {
     this.bytes = nothing
   }
 
-  /** Takes out what is not of the block: padding, priority, the promised stream. */
+  /** Removes bytes that are not part of the block: padding, priority, the promised stream. */
   #strip(): void {
     const { bytes } = this
     const frameStart = this.#frameStart

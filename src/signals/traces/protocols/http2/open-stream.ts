@@ -3,10 +3,10 @@ import type { KeptHead } from '../http1/kept-heads.ts'
 import type { NumberedRequests } from '../requests-in-flight.ts'
 import { Tristate } from './fields.ts'
 
-/** A request of HTTP/2 whose response is not whole yet. Used again. */
+/** An HTTP/2 request whose response is not complete yet. Reused. */
 export class OpenStream {
   id = 0
-  /** For the table. */
+  /** Links of the table. */
   older: OpenStream | undefined = undefined
   newer: OpenStream | undefined = undefined
   chain: OpenStream | undefined = undefined
@@ -17,22 +17,22 @@ export class OpenStream {
   grpc: Tristate = Tristate.no
   /** Whether the request's first bytes are those of a gRPC message. */
   prefixed: Tristate = Tristate.unknown
-  /** `grpc-status`; -1: none came; -2: it came, and cannot be known. */
+  /** `grpc-status`; -1: none came; -2: it came, but is unknown. */
   grpcStatus = -1
-  /** Nanoseconds, 0 for none. */
+  /** Nanoseconds, 0 if there is none. */
   timeoutNs = 0
   requestBody = 0
   responseBody = 0
-  /** The head of the final response was there. */
+  /** The head of the final response was seen. */
   answered = false
-  /** Nanoseconds: since then it may have ended unseen. 0: it has not. */
+  /** Nanoseconds of the time since when it may have ended unseen; 0 if it has not. */
   doubtNs = 0
 }
 
-/** Streams that are open, by number: a client's numbers are odd and rise. */
+/** Open streams, by number: a client's numbers are odd and ascending. */
 export type StreamTable = NumberedRequests<OpenStream>
 
-/** The first `most` streams that `wanted` says yes to, by number. Makes a list: not for each message. */
+/** The first `most` streams that match `wanted`, by number. Allocates a list, so do not call it per message. */
 export function selectStreams(
   streams: StreamTable,
   wanted: (stream: OpenStream) => boolean,

@@ -1,11 +1,11 @@
 import { FrameHead, FrameType, frameHeadBytes } from './frames.ts'
 import type { StreamTable } from './open-stream.ts'
 
-/** Frame heads that one search looks at, at most, in chains that lead nowhere. */
+/** Maximum number of frame heads that one search reads in false chains. */
 const maxLooks = 16_384
-/** So many likely frames in a row are no accident. */
+/** Consecutive likely frames that count as proof. */
 const enough = 4
-/** How far a stream's number may be above the newest that was seen. */
+/** How far a stream's number may be above the newest one seen. */
 const maxAhead = 2 ** 20
 const maxUnseen = 2 ** 26
 
@@ -13,9 +13,9 @@ const frame = new FrameHead()
 let looks = 0
 
 /**
- * Where a frame begins in `bytes[at, end)`, -1 for nowhere. At the beginning of a call likely frames in a row will do,
- * of which the last may be cut off. Anywhere else they have to be of known or new streams, and to end where the bytes
- * end or to be several.
+ * Offset of a frame in `bytes[at, end)`, -1 if there is none. At the beginning of a call, consecutive likely frames are
+ * enough, of which the last may be cut off. Elsewhere they must belong to known or new streams, and either end where
+ * the bytes end or be several.
  */
 export function findFrame(
   bytes: Buffer,
@@ -55,11 +55,11 @@ function isChain(
   }
   if (at === end) return true
   if (count < (strict ? enough : 1)) return false
-  // The last one is cut off, be it in its head or in its payload.
+  // The last one is cut off, in its head or in its payload.
   return at < end || frame.type === FrameType.data || frame.type === FrameType.headers
 }
 
-/** Whether the frame's stream may be there. Those that the server opens are not followed. */
+/** Whether the frame's stream may exist. Streams opened by the server are not followed. */
 function isStream(
   { stream, type }: FrameHead,
   strict: boolean,

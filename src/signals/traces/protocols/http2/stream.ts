@@ -10,24 +10,24 @@ import { type OpenStream, type StreamTable, selectStreams } from './open-stream.
 import { findFrame } from './resync.ts'
 import { Way } from './way.ts'
 
-/** Streams that are open at a time, at most. */
+/** Maximum number of open streams. */
 const maxStreams = 4_096
-/** Pieces without a frame before any was seen, and frames that cannot be, before the connection is given up. */
+/** Pieces without a frame before the first one, and invalid frames, after which the connection is given up. */
 const maxMisses = 255
 const maxFaults = 16
-/** How long a stream that may have ended unseen is waited for. */
+/** How long a stream that may have ended unseen is kept. */
 const doubtNs = 1e9
 /** Streams that one frame may end. */
 const mostAtOnce = 128
-/** Bytes of what it has more than other protocols' decoders (measured). */
+/** Its bytes in excess of other protocols' decoders (measured). */
 const fixedBytes = 1_800
-/** What a gRPC message begins with: whether it is compressed, and its length. */
+/** Prefix of a gRPC message: whether it is compressed, and its length. */
 const prefixBytes = 5
 
 const frame = new FrameHead()
 const ending = new Ending()
 
-/** Follows the frames of one connection. Bodies are passed over unread. */
+/** Follows the frames of one connection. Bodies are skipped. */
 export class Http2Stream implements StreamDecoder {
   readonly #calls: Http2Calls
   readonly #connection: StreamConnection
@@ -36,7 +36,7 @@ export class Http2Stream implements StreamDecoder {
   readonly #streams: StreamTable = new NumberedRequests(maxStreams)
   /** The newest stream of the client. */
   #newest = 0
-  /** The client's preface was there. */
+  /** The client's preface was seen. */
   #opened = false
   #faults = 0
   #over = false
@@ -45,10 +45,13 @@ export class Http2Stream implements StreamDecoder {
   #sawHttp = false
   /** Bytes of the client were lost: streams that it reset may still count as open. */
   #missedRequests = false
-  /** Streams that may have ended unseen, and when they were looked through. */
+  /** Streams that may have ended unseen, and the time of their last check. */
   #doubtful = 0
   #lookedNs = 0
-  /** The server looks at no streams above this one, and when it said so; 0: those that were there have been ended. */
+  /**
+   * GOAWAY: the server ignores streams above this one, and the time of the frame; 0 once those that existed have been
+   * ended.
+   */
   #goneAbove = 0
   #goneNs = 0
 
@@ -111,7 +114,7 @@ export class Http2Stream implements StreamDecoder {
     return this.#streams.size > 0
   }
 
-  /** Takes the next part; false: more bytes are needed. */
+  /** Reads the next part; false if more bytes are needed. */
   #step(flow: ByteFlow, way: Way): boolean {
     if (way.passage.left > 0) {
       if (!way.passage.pass(flow)) return false
@@ -127,7 +130,7 @@ export class Http2Stream implements StreamDecoder {
     if (way.request && !this.#opened && !this.#connection.joined) return this.#readPreface(flow)
     if (flow.end - flow.at < frameHeadBytes) return false
     frame.read(flow.bytes, flow.at)
-    if (!this.#fits(way)) {
+    if (!this.#isPossible(way)) {
       this.#fault(flow, way)
       return false
     }
@@ -149,7 +152,7 @@ export class Http2Stream implements StreamDecoder {
     return true
   }
 
-  /** Looks for a frame after a loss, or on a connection that is older than its observation. */
+  /** Searches for a frame after a loss, or on an existing connection. */
   #resync(flow: ByteFlow, way: Way): boolean {
     const atCall = flow.atCall || way.heldStart
     way.heldStart = false
@@ -182,8 +185,8 @@ export class Http2Stream implements StreamDecoder {
     return true
   }
 
-  /** Whether the frame may stand where it does. */
-  #fits(way: Way): boolean {
+  /** Whether the frame is possible at this point. */
+  #isPossible(way: Way): boolean {
     if (!frame.valid) return false
     if (way.block.stream !== 0)
       return frame.type === FrameType.continuation && frame.stream === way.block.stream
@@ -192,7 +195,7 @@ export class Http2Stream implements StreamDecoder {
     return way.seen || this.#connection.joined || frame.type === FrameType.settings
   }
 
-  /** The bytes cannot be what they are taken for. */
+  /** The bytes cannot be HTTP/2. */
   #fault(flow: ByteFlow, way: Way): void {
     if (++this.#faults > maxFaults || (!way.seen && !this.#connection.joined)) {
       this.#refuse(flow)
@@ -216,7 +219,7 @@ export class Http2Stream implements StreamDecoder {
     }
   }
 
-  /** Reads the frame at `flow.at`, whose head is in `frame`; false: it needs more bytes. */
+  /** Reads the frame at `flow.at`, whose head is in `frame`; false if it needs more bytes. */
   #readFrame(flow: ByteFlow, way: Way): boolean {
     const payload = flow.at + frameHeadBytes
     const atHand = flow.end - payload
@@ -241,7 +244,7 @@ export class Http2Stream implements StreamDecoder {
     return true
   }
 
-  /** Passes over the payload of the frame at `flow.at`, which is data of a stream, or of none. */
+  /** Skips the payload of the frame at `flow.at`, which is data of a stream, or of none. */
   #pass(flow: ByteFlow, way: Way, stream: number, last: boolean): void {
     flow.at += frameHeadBytes
     way.passing = stream
@@ -275,7 +278,7 @@ export class Http2Stream implements StreamDecoder {
     return true
   }
 
-  /** Counts the frame at `flow.at` to its stream. */
+  /** Adds the size of the frame at `flow.at` to its stream. */
   #count(flow: ByteFlow, way: Way, stream: OpenStream): void {
     const { operation } = stream
     const bytes = frameHeadBytes + frame.length
@@ -299,7 +302,7 @@ export class Http2Stream implements StreamDecoder {
     if (stream !== undefined) this.#end(stream, nowNs, ending.set(-1, false, false, false))
   }
 
-  /** A frame with a part of a header block. The common one is whole, and is read where it stands. */
+  /** A frame with a part of a header block. A block in one complete frame, the usual case, is read in place. */
   #readHeaders(flow: ByteFlow, way: Way): void {
     const { block } = way
     const known = this.#streams.get(frame.stream)
@@ -324,7 +327,7 @@ export class Http2Stream implements StreamDecoder {
     this.#readBlock(flow, way, bytes, start, end - padding, stream, last, pushed)
   }
 
-  /** A client's stream that was not there before. */
+  /** Whether the frame opens a new stream of the client. */
   #isNew(): boolean {
     return frame.type === FrameType.headers && (frame.stream & 1) === 1 && frame.stream > this.#newest
   }
@@ -343,7 +346,7 @@ export class Http2Stream implements StreamDecoder {
     }
   }
 
-  /** Streams whose end was missed must not keep out those that come: which ones they are cannot be known. */
+  /** Streams whose end was missed must not block new ones; which ones those are is unknown. */
   #abandonAll(): void {
     this.#missedRequests = false
     this.#doubtful = 0
@@ -359,7 +362,7 @@ export class Http2Stream implements StreamDecoder {
     block.clear()
   }
 
-  /** A whole header block, `bytes[start, end)`; the end before the start: it cannot be read. */
+  /** A whole header block in `bytes[start, end)`; `end` before `start`: it cannot be read. */
   #readBlock(
     flow: ByteFlow,
     way: Way,
@@ -396,7 +399,7 @@ export class Http2Stream implements StreamDecoder {
       return
     }
     const stream = this.#calls.open(id, begun, this.#connection)
-    // No other one was added since `begin` saw that there is room.
+    // None was added since `begin` checked that there is room.
     this.#streams.add(id, stream)
     this.#connection.asked(begun)
   }
@@ -423,14 +426,14 @@ export class Http2Stream implements StreamDecoder {
     if (stream !== undefined) this.#end(stream, flow.nowNs, ending.set(code, way.request, false, false))
   }
 
-  /** The server will not look at the streams above `last`; those may be asked again elsewhere. */
+  /** The server will ignore streams above `last`; those requests may be retried elsewhere. */
   #goneAway(last: number, nowNs: number): void {
     this.#goneAbove = this.#goneNs === 0 ? last : Math.min(this.#goneAbove, last)
     this.#goneNs = nowNs
     this.#endGone(mostAtOnce)
   }
 
-  /** Ends those that the server said it does not look at: some at a time, as there may be thousands. */
+  /** Ends streams that the server ignores: some at a time, as there may be thousands. */
   #endGone(most: number): void {
     if (this.#goneNs === 0) return
     const gone = selectStreams(this.#streams, ({ id }) => id > this.#goneAbove, most)
@@ -439,7 +442,7 @@ export class Http2Stream implements StreamDecoder {
   }
 
   #end(stream: OpenStream, endNs: number, how: Ending): void {
-    // The end of another one may have ended it, when it was silent for long.
+    // Ending another one may also have ended this one, if it was silent for long.
     if (this.#streams.take(stream.id) === undefined) return
     if (stream.doubtNs > 0) this.#doubtful--
     stream.operation.endNs = endNs
@@ -450,14 +453,14 @@ export class Http2Stream implements StreamDecoder {
     if (this.#doubtful > 0 && !how.broken && !how.unseen) this.#endDoubtful(endNs)
   }
 
-  /** What is not said follows from the request's first bytes, or from the connection's other streams. */
+  /** If the headers do not show it, the request's first bytes or the connection's other streams do. */
   #isGrpc(stream: OpenStream): boolean {
     if (stream.grpc !== Tristate.unknown) return stream.grpc === Tristate.yes
     if (stream.prefixed !== Tristate.unknown) return stream.prefixed === Tristate.yes
     return this.#sawGrpc && !this.#sawHttp
   }
 
-  /** Ends those of which nothing was seen for long since they may have ended, while others did end. */
+  /** Ends streams that may have ended unseen and were silent for long, while others did end. */
   #endDoubtful(nowNs: number): void {
     if (nowNs - this.#lookedNs < doubtNs / 4) return
     this.#lookedNs = nowNs
@@ -482,10 +485,10 @@ export class Http2Stream implements StreamDecoder {
 /** RFC 9113, section 7. */
 const refusedStream = 7
 
-/** Whether a message of gRPC begins there, in a frame of this length. */
+/** Whether a gRPC message begins there, in a frame of this length. */
 function isPrefix(bytes: Buffer, at: number, length: number): boolean {
   if (length < prefixBytes || bytes[at]! > 1) return false
   const message = bytes.readUInt32BE(at + 1)
-  // Several messages may stand in a frame, and one in several.
+  // Several messages may share a frame, and one may span several.
   return message <= 2 ** 26
 }

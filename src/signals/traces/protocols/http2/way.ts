@@ -8,7 +8,7 @@ export class Way {
   readonly request: boolean
   readonly hpack: HpackDecoder
   readonly block = new HeaderBlock()
-  /** The payload that is not read, the stream whose data it is (0: none), and whether it is the stream's last. */
+  /** The payload being skipped, the stream whose data it is (0: none), and whether it is the stream's last. */
   readonly passage = new Passage()
   passing = 0
   passingLast = false
@@ -16,7 +16,7 @@ export class Way {
   begun: Operation | undefined
   /** A frame was read from it. */
   seen = false
-  /** Bytes at the beginning of a call were left, too few to tell. */
+  /** Bytes at the beginning of a call were left because they are too few to decide. */
   heldStart = false
   misses = 0
 
@@ -25,12 +25,12 @@ export class Way {
     this.hpack = new HpackDecoder(joined)
   }
 
-  /** Bytes that it keeps. */
+  /** Bytes that it holds. */
   get bytes(): number {
     return this.hpack.memory + this.block.bytes.length
   }
 
-  /** What was being read cannot be followed, and header blocks may be missing. */
+  /** The current frame cannot be followed, and header blocks may be missing. */
   lose(): void {
     this.hpack.forget()
     this.block.clear()

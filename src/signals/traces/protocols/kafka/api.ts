@@ -1,4 +1,4 @@
-/** Keys of Kafka's requests (kafka.apache.org/protocol#protocol_api_keys) that are told apart here. */
+/** Keys of Kafka's requests (kafka.apache.org/protocol#protocol_api_keys) that are distinguished here. */
 export const api = {
   produce: 0,
   fetch: 1,
@@ -13,7 +13,7 @@ export const api = {
   consumerGroupHeartbeat: 68,
 } as const
 
-/** First flexible version (KIP-482) of what is read here, as the schemas of Kafka 4.1 have it. */
+/** First flexible version (KIP-482) of each message read here, from the schemas of Kafka 4.1. */
 const flexibleFrom = new Map<number, number>([
   [api.produce, 9],
   [api.fetch, 12],
@@ -27,10 +27,10 @@ const flexibleFrom = new Map<number, number>([
   [api.consumerGroupHeartbeat, 0],
 ])
 
-/** Keys and versions beyond these are none. Newer ones than those that are known may come. */
+/** Higher keys and versions are invalid. This leaves room for newer ones. */
 const maxKey = 127
 const maxVersion = 31
-/** A broker takes 100 MiB (socket.request.max.bytes), and a client asks for 50 MiB (fetch.max.bytes) unless told otherwise. */
+/** A broker accepts 100 MiB (socket.request.max.bytes), and a client requests 50 MiB (fetch.max.bytes) by default. */
 const maxBytes = 256 * 2 ** 20
 const maxClientBytes = 512
 
@@ -43,26 +43,29 @@ export const requestHeadBytes = 14
 /** Length and number. */
 export const responseHeadBytes = 8
 
-/** Length of the request at `at`; 0 where there is none. */
+/** Length of the request at `at`; 0 if there is none. */
 export function requestLength(bytes: Buffer, at: number): number {
   const length = bytes.readInt32BE(at)
   const key = bytes.readInt16BE(at + 4)
   const version = bytes.readInt16BE(at + 6)
   if (length < 10 || length > maxBytes || key < 0 || key > maxKey || version < 0 || version > maxVersion)
     return 0
-  // The one request whose head has no name, between brokers.
+  // The only request whose head has no name, between brokers.
   if (key === api.controlledShutdown && version === 0) return length + 4
   const name = bytes.readInt16BE(at + 12)
   return name >= -1 && name <= Math.min(maxClientBytes, length - 10) ? length + 4 : 0
 }
 
-/** Length of the response at `at`; 0 where there is none. */
+/** Length of the response at `at`; 0 if there is none. */
 export function responseLength(bytes: Buffer, at: number): number {
   const length = bytes.readInt32BE(at)
   return length >= 4 && length <= maxBytes ? length + 4 : 0
 }
 
-/** Whether a request begins there: its head holds, and its client's name is printable. Undefined: too few bytes. */
+/**
+ * Whether a request begins there: its head is valid, and its client's name is printable. Undefined if there are too few
+ * bytes.
+ */
 export function requestBegins(bytes: Buffer, at: number, end: number): boolean | undefined {
   if (end - at < requestHeadBytes) {
     if (end - at < 4) return undefined

@@ -1,10 +1,10 @@
 import { type Contents, messagesIn, type Topics } from './contents.ts'
 import type { Cursor } from './cursor.ts'
 
-// Bodies of messages, as the schemas of Kafka 4.1 have them (clients/src/main/resources/common/message). Each reader
-// stands behind the message's head, and reads as far as the bytes go.
+// Bodies of messages, by the schemas of Kafka 4.1 (clients/src/main/resources/common/message). Each reader starts after
+// the message's head, and reads as far as bytes are available.
 
-/** Number of acknowledgements that a Produce request asks for: 0 means no response. NaN where it is not there. */
+/** Number of acknowledgements that a Produce request asks for: 0 means no response. NaN if it is missing. */
 export function readProduceRequest(cursor: Cursor, version: number, topics: Topics, into: Contents): number {
   if (version >= 3) cursor.text()
   const acks = cursor.int16()
@@ -53,10 +53,10 @@ export function readProduceResponse(cursor: Cursor, version: number, into: Conte
   }
 }
 
-/** Whether a Fetch request comes from another broker, which copies what it gets. */
+/** Whether a Fetch request comes from another broker, which replicates the records. */
 export function isReplication(cursor: Cursor, version: number): boolean {
   if (version < 15) return cursor.int32() >= 0 && cursor.ok
-  // Times and sizes, isolation, session; then topics, and among the tagged fields who the replica is.
+  // Times and sizes, isolation, session; then topics, and among the tagged fields the replica's state.
   cursor.skip(12 + 1 + 8)
   for (let topics = cursor.array(); topics > 0 && cursor.ok; topics--) {
     cursor.uuid()
@@ -99,7 +99,7 @@ export function readFetchResponse(cursor: Cursor, version: number, topics: Topic
     for (let i = 0; i < partitions && cursor.ok; i++) {
       const partition = cursor.int32()
       const error = cursor.int16()
-      // The end of the partition, of what is stable, and the log's start; who else may be asked.
+      // Partition end, last stable offset, and log start; then the preferred replica.
       cursor.skip(8 + (version >= 4 ? 8 : 0) + (version >= 5 ? 8 : 0))
       if (version >= 4) skipAborted(cursor)
       if (version >= 11) cursor.skip(4)
@@ -114,7 +114,7 @@ export function readFetchResponse(cursor: Cursor, version: number, topics: Topic
   into.whole = cursor.ok
 }
 
-/** Learns names of topics that later messages only identify. */
+/** Learns the names of topics that later messages only identify. */
 export function readMetadataResponse(cursor: Cursor, version: number, topics: Topics): void {
   if (version < 10) return
   cursor.tags()
@@ -137,7 +137,7 @@ export function readMetadataResponse(cursor: Cursor, version: number, topics: To
     cursor.skip(1)
     for (let partitions = cursor.array(); partitions > 0 && cursor.ok; partitions--) {
       cursor.skip(2 + 4 + 4 + 4)
-      // Replicas, those in step, those that are gone.
+      // Replicas, in-sync replicas, offline replicas.
       for (let list = 0; list < 3; list++) cursor.skip(4 * cursor.array())
       cursor.tags()
     }
@@ -155,7 +155,7 @@ function readTopic(cursor: Cursor, byIdentifier: boolean, topics: Topics) {
   return topics.named(cursor)
 }
 
-/** Transactions that were given up: producer and offset each. */
+/** Aborted transactions: producer and offset each. */
 function skipAborted(cursor: Cursor): void {
   for (let count = cursor.array(); count > 0 && cursor.ok; count--) {
     cursor.skip(16)

@@ -4,31 +4,31 @@ import { small } from '../../../../foundation/lib/small-tables.ts'
 import { type Destination, Destinations } from '../destinations.ts'
 import type { Cursor } from './cursor.ts'
 
-/** Bytes of a record batch up to its records (kafka.apache.org/documentation/#recordbatch). */
+/** Bytes of a record batch before its records (kafka.apache.org/documentation/#recordbatch). */
 const batchHeadBytes = 61
-/** Bytes before what a batch's length counts. */
+/** Bytes before the part that a batch's length counts. */
 const batchLengthEnd = 12
-/** Attribute of a batch that holds no messages but the end of a transaction. */
+/** Attribute of a batch that contains the end of a transaction instead of messages. */
 const control = 0x20
 
-/** Topics by name and by identifier. Identifiers are unique among all clusters, so that one table serves all connections. */
+/** Topics by name and by identifier. Identifiers are globally unique, so one table serves all connections. */
 export class Topics {
   readonly #destinations = new Destinations(name => ({ template: name, anonymous: false }))
   readonly #identifiers = small(new Interner({ slots: 4_096, maxLength: 16 }))
   readonly #byIdentifier = small(new BoundedMap<string, Destination>(4_096))
 
-  /** Whose name the cursor has read. */
+  /** The topic whose name the cursor has read. */
   named(cursor: Cursor): Destination | undefined {
     const { bytes, textStart, textEnd } = cursor
     return textEnd > textStart ? this.#destinations.of(bytes, textStart, textEnd) : undefined
   }
 
-  /** Whose identifier the cursor has read; undefined where its name is not known. */
+  /** The topic whose identifier the cursor has read; undefined if its name is unknown. */
   identified(cursor: Cursor): Destination | undefined {
     return this.#byIdentifier.get(this.#identifierOf(cursor))
   }
 
-  /** The cursor has read the identifier of a topic whose name is known. */
+  /** The cursor has read the identifier of a topic with a known name. */
   learn(cursor: Cursor, destination: Destination): void {
     const identifier = this.#identifierOf(cursor)
     if (identifier !== '' && identifier !== noTopic) this.#byIdentifier.set(identifier, destination)
@@ -41,11 +41,11 @@ export class Topics {
 
 const noTopic = '\0'.repeat(16)
 
-/** What a message holds: of which topic and partition, and how many records. Filled again for each message. */
+/** Contents of a message: topic, partition, and number of records. Reused. */
 export class Contents {
-  /** Everything was there and read. */
+  /** Everything was available and read. */
   whole = false
-  /** Topics that the message names, and partitions of the last one. */
+  /** Topics in the message, and partitions of the last one. */
   topicsNamed = 0
   partitionsNamed = 0
   /** Partitions that have records, or failed. */
@@ -73,23 +73,23 @@ export class Contents {
     this.#messagesKnown = true
   }
 
-  /** The topic that it is all about; undefined where there are several, or none that is known. */
+  /** The only topic; undefined if there are several, or it is unknown. */
   get soleTopic(): Destination | undefined {
     return this.#topicsTouched === 1 && (this.whole || this.topicsNamed === 1) ? this.#destination : undefined
   }
 
-  /** The partition that it is all about; -1 where there are several. */
+  /** The only partition; -1 if there are several. */
   get solePartition(): number {
     const sole = this.whole || (this.topicsNamed === 1 && this.partitionsNamed === 1)
     return this.touched === 1 && sole ? this.#partition : -1
   }
 
-  /** How many messages; -1 where it is not known. */
+  /** Number of messages; -1 if unknown. */
   get messages(): number {
     return this.#messagesKnown && (this.whole || this.solePartition >= 0) ? this.#messagesSeen : -1
   }
 
-  /** A partition of topic number `topic` has `messages` (-1: nobody knows how many). */
+  /** A partition of topic number `topic` has `messages` (-1: unknown number). */
   touch(topic: number, destination: Destination | undefined, partition: number, messages: number): void {
     if (topic !== this.#topic) {
       this.#topic = topic
@@ -108,8 +108,8 @@ export class Contents {
 }
 
 /**
- * Messages in the record batches that the cursor stands at, and passes over; 0 where there are none, -1 where that is not
- * known: not all heads of batches are there, or they are of a format before version 2.
+ * Messages in the record batches at the cursor, which it skips; 0 if there are none, -1 if unknown: some batch heads
+ * are missing, or have a format before version 2.
  */
 export function messagesIn(cursor: Cursor): number {
   const length = cursor.bytesLength()
@@ -118,7 +118,7 @@ export function messagesIn(cursor: Cursor): number {
   cursor.skip(length)
   const last = start + length
   let count = 0
-  // An answer may end with a part of a batch, which the client leaves aside.
+  // A response may end with an incomplete batch, which clients ignore.
   for (let at = start; last - at >= batchHeadBytes; ) {
     if (end - at < batchHeadBytes) return -1
     const next = at + batchLengthEnd + bytes.readInt32BE(at + 8)

@@ -1,16 +1,16 @@
 /**
- * Reads the fields of a Kafka message (kafka.apache.org/protocol) one after the other, of which only the first part may
- * be there. Beyond what is there it reads zeros and is no longer `ok`. Big endian all of it.
+ * Reads the fields of a Kafka message (kafka.apache.org/protocol) in order. The message may be truncated: beyond its
+ * end it reads zeros and is no longer `ok`. Everything is big endian.
  */
 export class Cursor {
   bytes: Buffer = Buffer.alloc(0)
   at = 0
   end = 0
-  /** Everything that was read so far was there. */
+  /** Everything read so far was available. */
   ok = true
   /** The message has compact lengths and tagged fields (KIP-482). */
   flexible = false
-  /** Range of the text or the bytes that were read last; empty for null. */
+  /** Range of the last text or bytes read; empty for null. */
   textStart = 0
   textEnd = 0
 
@@ -43,7 +43,7 @@ export class Cursor {
     return this.bytes.readInt32BE(this.at - 4)
   }
 
-  /** At most 32 bits, seven a byte, the lowest first. */
+  /** At most 32 bits, seven per byte, the lowest first. */
   unsigned(): number {
     let value = 0
     for (let shift = 0; shift < 35; shift += 7) {
@@ -56,27 +56,27 @@ export class Cursor {
     return 0
   }
 
-  /** Number of elements; 0 for null. It is not to be believed: whoever reads the elements asks for `ok` at each. */
+  /** Number of elements; 0 for null. It is untrusted: check `ok` at each element. */
   array(): number {
     return Math.max(0, this.flexible ? this.unsigned() - 1 : this.int32())
   }
 
-  /** Text whose length has 16 bits or is compact. */
+  /** Text with a 16-bit or compact length. */
   text(): void {
     this.#range(this.flexible ? this.unsigned() - 1 : this.int16())
   }
 
-  /** Sixteen bytes that name a topic. */
+  /** Sixteen bytes that identify a topic. */
   uuid(): void {
     this.#range(16)
   }
 
-  /** Length of bytes that follow, which need not be there; 0 for null. */
+  /** Length of the bytes that follow, which may be missing; 0 for null. */
   bytesLength(): number {
     return Math.max(0, this.flexible ? this.unsigned() - 1 : this.int32())
   }
 
-  /** Behind each structure of a flexible message. */
+  /** Tagged fields, at the end of each structure of a flexible message. */
   tags(): void {
     if (!this.flexible) return
     for (let count = this.unsigned(); count > 0 && this.ok; count--) {

@@ -34,7 +34,7 @@ STREAMS_INVALID_TOPOLOGY_EPOCH STREAMS_TOPOLOGY_FENCED SHARE_SESSION_LIMIT_REACH
   .trim()
   .split(/\s+/)
 
-/** `error.type` of an error code other than 0; `_OTHER` for those that have no name here. */
+/** `error.type` of an error code other than 0; `_OTHER` for codes without a name here. */
 export function errorName(code: number): string {
   return code === -1 ? 'UNKNOWN_SERVER_ERROR' : (names[code - 1] ?? '_OTHER')
 }

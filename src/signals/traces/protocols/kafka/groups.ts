@@ -1,12 +1,12 @@
 import { BoundedMap } from '../../../../foundation/lib/bounded-map.ts'
 import { small } from '../../../../foundation/lib/small-tables.ts'
 
-/** What stands for a client that is in several groups. */
+/** Marks a client that is in several groups. */
 const several = ''
 
 /**
- * The consumer group of each client, by its address and the name that it gives itself: clients talk of their group by one
- * connection and fetch by others. Where several groups are known under one name, none is told.
+ * The consumer group of each client, by its address and client name: clients coordinate their group on one connection
+ * and fetch on others. If several groups are known for one name, none is reported.
  */
 export class Groups {
   readonly #clients = small(new BoundedMap<string, BoundedMap<string, string>>(512))
@@ -22,7 +22,7 @@ export class Groups {
     else if (known !== group) groups.set(client, several)
   }
 
-  /** '' where it is not known. */
+  /** '' if unknown. */
   of(address: string, client: string): string {
     return this.#clients.get(address)?.get(client) ?? ''
   }

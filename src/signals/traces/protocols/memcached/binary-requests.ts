@@ -3,10 +3,10 @@ import { describeDatabaseCall } from '../database-call.ts'
 import { RequestReader } from '../in-order-readers.ts'
 import { Code, headerBegins, headerBytes, isHeader, opcodes, requestMagic } from './binary.ts'
 
-/** Bit of an operation's `mark` above the opcode: its answer may be silence. */
+/** Bit of an operation's `mark` above the opcode: it may get no response. */
 export const quietBit = 0x100
 
-/** Of the binary protocol: a header, extras, key and value. */
+/** Requests of the binary protocol: a header, extras, key and value. */
 export class BinaryRequests extends RequestReader {
   /** The last byte of a request comes next. */
   #atEnd = false
@@ -69,7 +69,7 @@ export class BinaryRequests extends RequestReader {
       describeDatabaseCall(operation.call, order.connection, 'memcached', name, '', '')
       order.connection.asked(operation)
     }
-    // Nothing may come for a quiet command: what stands for an unknown one would never be taken out.
+    // A quiet command may get no response: an entry without an operation would never be removed.
     if (operation !== undefined || !(quiet || this.#isQuit())) order.add(operation)
   }
 

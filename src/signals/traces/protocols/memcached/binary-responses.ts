@@ -5,7 +5,7 @@ import { ResponseReader } from '../in-order-readers.ts'
 import { Code, errorOf, headerBegins, headerBytes, isHeader, responseMagic } from './binary.ts'
 import { quietBit } from './binary-requests.ts'
 
-/** Of the binary protocol. Opcode and opaque tell which request a response belongs to. */
+/** Responses of the binary protocol. Opcode and opaque identify the request. */
 export class BinaryResponses extends ResponseReader {
   /** The last byte of a response comes next. */
   #atEnd = false
@@ -15,7 +15,7 @@ export class BinaryResponses extends ResponseReader {
   #matches = false
   #startOffset = 0
 
-  /** Quiet commands have had what they get. */
+  /** Quiet commands get no further response. */
   close(): void {
     for (let first = this.order.first; first !== undefined && isQuiet(first); first = this.order.first)
       this.#silent(first)
@@ -70,11 +70,11 @@ export class BinaryResponses extends ResponseReader {
     return true
   }
 
-  /** Ends the quiet commands before the one that is answered. False: it answers no request. */
+  /** Ends the quiet commands before the answered one. False if it answers no request. */
   #find(code: number, opaque: number): boolean {
     for (;;) {
       const { first } = this.order
-      // For a request that is not known, any answer may be its.
+      // Any response may belong to an unknown request.
       if (first === undefined) return true
       if (first.id === opaque && (first.mark & 0xff) === code) return true
       if (!isQuiet(first)) return false

@@ -9,7 +9,7 @@ interface Opcode {
   readonly quiet: boolean
 }
 
-/** Quiet commands bear the name of what they do. */
+/** Quiet commands have the name of the command that they are the quiet form of. */
 const names: Readonly<Record<number, string>> = {
   0: 'get',
   1: 'set',
@@ -49,7 +49,7 @@ const names: Readonly<Record<number, string>> = {
   36: 'gat quiet',
 }
 
-/** By their numbers; undefined for what is none. */
+/** By number; undefined for invalid opcodes. */
 export const opcodes: readonly (Opcode | undefined)[] = Array.from({ length: 256 }, (_, code) => {
   const [name, quiet] = (names[code] ?? '').split(' ')
   return name ? { name, quiet: quiet !== undefined } : undefined
@@ -63,7 +63,7 @@ export interface StatusError {
   readonly type: string
 }
 
-/** Names of the statuses that are errors. That an item is missing, there already or not stored is an answer. */
+/** Names of the statuses that are errors. A missing, existing or unstored item is a normal response. */
 const errors = new Map([
   [0x03, 'E2BIG'],
   [0x04, 'EINVAL'],
@@ -78,19 +78,19 @@ const errors = new Map([
   [0x85, 'EBUSY'],
   [0x86, 'ETMPFAIL'],
 ])
-/** OK, not found, exists, not stored, and that authentication goes on. */
+/** OK, not found, exists, not stored, and a further authentication step. */
 const answers = new Set([0x00, 0x01, 0x02, 0x05, 0x09, 0x21])
 
 const statusErrors = new Map<number, StatusError>()
 for (const [status, type] of errors) statusErrors.set(status, { code: String(status), type })
 const otherError: StatusError = { code: '_OTHER', type: '_OTHER' }
 
-/** What is wrong by a status; undefined: nothing. */
+/** The error of a status; undefined if there is none. */
 export function errorOf(status: number): StatusError | undefined {
   return answers.has(status) ? undefined : (statusErrors.get(status) ?? otherError)
 }
 
-/** Whether a header stands at `at` that can be one: `magic` says of which side. */
+/** Whether there is a valid header at `at`; `magic` determines the side. */
 export function isHeader(bytes: Buffer, at: number, magic: number): boolean {
   const extras = bytes[at + 4]!
   return (
@@ -102,7 +102,7 @@ export function isHeader(bytes: Buffer, at: number, magic: number): boolean {
   )
 }
 
-/** Whether such a header begins there; undefined: too few bytes to tell. */
+/** Whether such a header begins there; undefined if there are too few bytes. */
 export function headerBegins(bytes: Buffer, at: number, end: number, magic: number): boolean | undefined {
   if (end - at >= headerBytes) return isHeader(bytes, at, magic)
   return bytes[at] === magic ? undefined : false

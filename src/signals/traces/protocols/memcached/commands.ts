@@ -1,8 +1,8 @@
-/** What a command's line needs to be read for. */
+/** The parts of a command's line that need to be read. */
 export const Shape = {
-  /** Nothing: the line is passed over. */
+  /** None: the line is skipped. */
   keys: 0,
-  /** The size of the data behind it. */
+  /** The size of the data that follows it. */
   store: 1,
   /** Whether it ends in `noreply`. */
   plain: 2,
@@ -50,17 +50,17 @@ export const shapes: ReadonlyMap<string, Shape> = new Map<string, Shape>([
   ['quit', Shape.quit],
 ])
 
-/** Of what does not look like a command that there is. */
+/** Name of anything that is not a known command. */
 export const otherCommand = '_OTHER'
 
-/** What is kept of a quiet text command, in its operation's `mark`: what it is not answered. */
+/** The response that a quiet text command omits, kept in its operation's `mark`. */
 export const Quiet = {
   no: 0,
-  /** `mg`: that it missed. */
+  /** `mg` omits a miss. */
   retrieval: 1,
-  /** `ms`: that it did. */
+  /** `ms` omits success. */
   store: 2,
-  /** `md` and `ma`: that they did. Whether they tell of a miss depends on the version. */
+  /** `md` and `ma` omit success. Whether they report a miss depends on the version. */
   change: 3,
 } as const
 

@@ -8,7 +8,7 @@ import { BinaryResponses } from './binary-responses.ts'
 import { TextRequests } from './text-requests.ts'
 import { TextResponses } from './text-responses.ts'
 
-/** A client's connection to memcached. Its first request tells which of the protocols it speaks. */
+/** A client's connection to memcached. Its first request shows which of the protocols it speaks. */
 export class MemcachedStream extends InOrder {
   readonly #words: Interner
   #requests: BinaryRequests | TextRequests | undefined

@@ -10,15 +10,15 @@ const newline = 0x0a
 const carriageReturn = 0x0d
 const space = 0x20
 
-/** Lines that are read as a whole; memcached takes 2,048 bytes. */
+/** Maximum length of lines that are read as a whole; memcached accepts 2,048 bytes. */
 const longestLine = 2_048
 const longestCommand = 16
 const longestData = 2 ** 31
 
-/** Of the text protocol: lines, and behind those that store something the data. */
+/** Requests of the text protocol: lines, and data after those that store something. */
 export class TextRequests extends RequestReader {
   readonly #words: Interner
-  /** A request is being read: in a line that is passed over, or at the line end behind its data. */
+  /** A request is being read: in a line that is skipped, or at the line end after its data. */
   #inLine = false
   #atEnd = false
   #answered = true
@@ -26,7 +26,7 @@ export class TextRequests extends RequestReader {
   #quiet = 0
   #token = 0
   #startOffset = 0
-  /** Where the words of the line stand that was split last. */
+  /** Offsets of the last word found. */
   #wordStart = 0
   #wordEnd = 0
 
@@ -49,7 +49,7 @@ export class TextRequests extends RequestReader {
     this.#atEnd = false
   }
 
-  /** By a command that there is. */
+  /** Recognised by a known command. */
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     const stop = commandEnd(bytes, at, end)
     if (stop === at || stop - at > longestCommand) return false
@@ -99,7 +99,7 @@ export class TextRequests extends RequestReader {
     this.#token = 0
   }
 
-  /** What stands behind the command: `lineEnd` is where the newline is. */
+  /** The rest of the line after the command: `lineEnd` is the offset of the line feed. */
   #line(flow: ByteFlow, shape: Shape | undefined, stop: number, lineEnd: number): boolean {
     const { bytes } = flow
     const end = bytes[lineEnd - 1] === carriageReturn ? lineEnd - 1 : lineEnd
@@ -125,7 +125,7 @@ export class TextRequests extends RequestReader {
     return true
   }
 
-  /** The number that is the `index`th word; -1 where there is none: the server refuses the line, and reads no data. */
+  /** The `index`th word as a number; -1 if it is none: the server rejects the line, and reads no data. */
   #sizeAt(bytes: Buffer, start: number, end: number, index: number): number {
     if (!this.#wordAt(bytes, start, end, index)) return -1
     let size = 0
@@ -138,7 +138,7 @@ export class TextRequests extends RequestReader {
     return size
   }
 
-  /** `before`: words that stand before the flags, of which the first is the key. */
+  /** `before`: words before the flags, of which the first is the key. */
   #metaFlags(bytes: Buffer, start: number, end: number, before: number, quiet: number): void {
     let key = 0
     let token = 0
@@ -192,7 +192,7 @@ export class TextRequests extends RequestReader {
       order.connection.asked(operation)
     }
     if (this.#answered) {
-      // Nothing may come for a quiet command: what stands for an unknown one would never be taken out.
+      // A quiet command may get no response: an entry without an operation would never be removed.
       if (operation !== undefined || this.#quiet === Quiet.no) order.add(operation)
     } else if (operation !== undefined) {
       operation.endNs = flow.nowNs
@@ -201,7 +201,7 @@ export class TextRequests extends RequestReader {
   }
 }
 
-/** Behind the small letters and underscores that a command consists of. */
+/** Offset after the lower-case letters and underscores of a command. */
 function commandEnd(bytes: Buffer, start: number, end: number): number {
   let at = start
   while (at < end && at - start <= longestCommand) {

@@ -20,13 +20,13 @@ const longestLine = 2_048
 const longestWord = 16
 const longestData = 2 ** 31
 
-/** What a line is, by its first word. */
+/** Kind of a line, by its first word. */
 const Kind = {
   /** The response ends with it. */
   last: 0,
-  /** So many bytes of data follow, and further lines. */
+  /** That many bytes of data follow, then further lines. */
   value: 1,
-  /** Data follows, and that is all. */
+  /** Data follows, then the response ends. */
   metaValue: 2,
   /** Further lines follow. */
   more: 3,
@@ -50,12 +50,12 @@ for (const word of [
 ])
   kinds.set(word, Kind.last)
 
-/** Of the text protocol. What a response is shows in its lines, whatever was asked. */
+/** Responses of the text protocol. A response is recognised by its lines, whatever the request was. */
 export class TextResponses extends ResponseReader {
   readonly #words: Interner
   /** Lines or data of the response are still to come. */
   #open = false
-  /** The line end behind data comes next, and the response's end with it. */
+  /** The line end after data comes next, and the response ends there. */
   #atEnd = false
   #endsThere = false
   #startOffset = 0
@@ -65,7 +65,7 @@ export class TextResponses extends ResponseReader {
     this.#words = words
   }
 
-  /** Quiet commands have had what they get. */
+  /** Quiet commands get no further response. */
   close(): void {
     for (
       let first = this.order.first;
@@ -94,7 +94,7 @@ export class TextResponses extends ResponseReader {
     return this.#kindOf(bytes, at, stop) !== undefined
   }
 
-  /** False: more bytes are needed. */
+  /** False if more bytes are needed. */
   #line(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const stop = lineFeedAt(bytes, at, end)
@@ -119,7 +119,7 @@ export class TextResponses extends ResponseReader {
     return true
   }
 
-  /** What the line is; undefined: nothing that memcached says. */
+  /** Kind of the line; undefined if memcached sends no such line. */
   #kindOf(bytes: Buffer, start: number, stop: number): Kind | undefined {
     const end = wordEnd(bytes, start, stop)
     if (end === start) return undefined
@@ -137,7 +137,7 @@ export class TextResponses extends ResponseReader {
     this.#startOffset = flow.offset
   }
 
-  /** Ends the quiet commands that cannot be those that this line answers. */
+  /** Ends the quiet commands that this line cannot answer. */
   #passQuiet(bytes: Buffer, start: number, stop: number, kind: Kind): void {
     let token = -1
     for (
@@ -145,7 +145,7 @@ export class TextResponses extends ResponseReader {
       first !== undefined && first.mark !== Quiet.no;
       first = this.order.first
     ) {
-      // An error names no request.
+      // An error identifies no request.
       if (kind === Kind.error) return
       if (token < 0) token = tokenIn(bytes, start, stop, kind === Kind.metaValue ? 2 : 1)
       if (first.id !== 0 ? first.id === token : speaks(first, bytes, start)) return
@@ -174,12 +174,12 @@ export class TextResponses extends ResponseReader {
     operation.endNs = flow.nowNs
     order.agree()
     order.connection.end(operation)
-    // From now on it gets the server's log.
+    // From now on the connection carries the server's log.
     if (operation.call.name === 'watch' && operation.call.error === '') order.refuse()
   }
 }
 
-/** Whether a line may answer this quiet command: what it suppresses is of a later one. */
+/** Whether a line may answer this quiet command: a response that it omits belongs to a later one. */
 function speaks(operation: Operation, bytes: Buffer, start: number): boolean {
   const code = (bytes[start]! << 8) | bytes[start + 1]!
   if (code === noOperation) return false
@@ -187,7 +187,10 @@ function speaks(operation: Operation, bytes: Buffer, start: number): boolean {
   return code !== done && (code !== notFound || operation.mark === Quiet.change)
 }
 
-/** The number of an opaque token or a key among a line's flags, the first of which is the `index`th word; 0 for none. */
+/**
+ * The number of an opaque token or a key among a line's flags, the first of which is the `index`th word; 0 if there is
+ * none.
+ */
 function tokenIn(bytes: Buffer, start: number, stop: number, index: number): number {
   let token = 0
   let count = 0
@@ -203,7 +206,7 @@ function tokenIn(bytes: Buffer, start: number, stop: number, index: number): num
   return token
 }
 
-/** The `index`th word behind the first as a size in bytes; -1 where it is none. */
+/** The `index`th word after the first as a size in bytes; -1 if it is none. */
 function sizeIn(bytes: Buffer, start: number, stop: number, index: number): number {
   let at = start
   for (let count = 0; count < index; count++) {
@@ -221,7 +224,7 @@ function sizeIn(bytes: Buffer, start: number, stop: number, index: number): numb
   return size
 }
 
-/** The new value of a counter; memcached pads it with spaces where it became shorter. */
+/** The new value of a counter; memcached pads it with spaces if it became shorter. */
 function isNumber(bytes: Buffer, start: number, stop: number): boolean {
   for (let at = start; at < stop; at++) {
     const byte = bytes[at]!
@@ -234,7 +237,7 @@ function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39
 }
 
-/** Behind the word that begins at `start`: at a space or at the line's end. */
+/** End of the word that begins at `start`: a space or the end of the line. */
 function wordEnd(bytes: Buffer, start: number, stop: number): number {
   let at = start
   while (at < stop && bytes[at]! > space) at++

@@ -1,4 +1,4 @@
-/** Types of BSON elements (bsonspec.org, version 1.1) that are told apart here. */
+/** Types of BSON elements (bsonspec.org, version 1.1) that are distinguished here. */
 export const bsonType = {
   double: 0x01,
   string: 0x02,
@@ -9,7 +9,7 @@ export const bsonType = {
   int64: 0x12,
 } as const
 
-/** Bytes of values by type; -1: it depends, undefined: there is no such type. */
+/** Sizes of values by type; -1: variable, undefined: there is no such type. */
 const sizes: readonly (number | undefined)[] = [
   undefined, // 0x00 ends a document
   8, // double
@@ -34,21 +34,24 @@ const sizes: readonly (number | undefined)[] = [
 ]
 
 /**
- * Walks over the elements of one document, of which only a part may be there. It ends where a length is impossible, and
- * hops over values without looking into them.
+ * Iterates over the elements of one document, which may be truncated. It ends at an invalid length, and skips values
+ * without looking inside.
  */
 export class BsonWalk {
   bytes: Buffer = Buffer.alloc(0)
-  /** Of the element at hand. The value may reach beyond what is there. */
+  /** The current element. Its value may reach beyond the available bytes. */
   type = 0
   nameStart = 0
   nameEnd = 0
   valueStart = 0
   valueEnd = 0
-  /** The end of what is there. */
+  /** End of the available bytes. */
   #end = 0
 
-  /** Starts at the document whose length is at `start`; `end`: of the bytes that are there. False: it is no document. */
+  /**
+   * Starts at the document whose length is at `start`; `end` is the end of the available bytes. False if it is not a
+   * document.
+   */
   open(bytes: Buffer, start: number, end: number): boolean {
     this.bytes = bytes
     this.valueEnd = end
@@ -61,7 +64,7 @@ export class BsonWalk {
     return true
   }
 
-  /** Goes to the next element whose name is there. False: there is none. */
+  /** Moves to the next element whose name is available. False if there is none. */
   next(): boolean {
     const { bytes } = this
     const end = this.#end
@@ -82,17 +85,17 @@ export class BsonWalk {
     return sameText(this.bytes, this.nameStart, this.nameEnd, name)
   }
 
-  /** The value is there as a whole. */
+  /** The whole value is available. */
   get whole(): boolean {
     return this.valueEnd <= this.#end
   }
 
-  /** The end of what is there of the value. */
+  /** End of the available part of the value. */
   get limit(): number {
     return Math.min(this.valueEnd, this.#end)
   }
 
-  /** Bytes of the string at hand, without its end; the value must be there as a whole. */
+  /** Start of the current string, without its terminator; the whole value must be available. */
   get textStart(): number {
     return this.valueStart + 4
   }
@@ -101,7 +104,7 @@ export class BsonWalk {
     return this.valueEnd - 1
   }
 
-  /** The number at hand; NaN where it is none, or not there. */
+  /** The current number; NaN if it is none, or not available. */
   get number(): number {
     if (!this.whole) return Number.NaN
     const { bytes, valueStart } = this
@@ -113,7 +116,7 @@ export class BsonWalk {
     return Number.NaN
   }
 
-  /** Bytes of the value; beyond all ends where its length is not there or impossible. */
+  /** Size of the value; infinite if its length is missing or invalid. */
   #size(): number {
     const { type } = this
     const fixed = sizes[type]
@@ -129,7 +132,7 @@ export class BsonWalk {
     return length < 1 ? Number.POSITIVE_INFINITY : length + 4
   }
 
-  /** Pattern and options, each with a zero behind it. */
+  /** Pattern and options, each terminated by a zero. */
   #sizeOfExpression(): number {
     let at = this.valueStart
     for (let zeros = 0; at < this.#end; at++)
@@ -144,7 +147,7 @@ export function sameText(bytes: Buffer, start: number, end: number, text: string
   return true
 }
 
-/** How many documents lie in `bytes[start, end)`, side by side; -1: they do not fill it. */
+/** Number of consecutive documents in `bytes[start, end)`; -1 if they do not fill it. */
 export function documentsIn(bytes: Buffer, start: number, end: number): number {
   let count = 0
   for (let at = start; at < end; count++) {

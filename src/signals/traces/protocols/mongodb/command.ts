@@ -2,7 +2,10 @@ import { Texts } from '../texts.ts'
 import { BsonWalk, bsonType, documentsIn, sameText } from './bson.ts'
 import { flag, opcode } from './wire.ts'
 
-/** Between driver and server alone: the handshake, its sign-in, and the end of sessions. A hello may take ten seconds. */
+/**
+ * Commands between driver and server alone: the handshake, authentication, and the end of sessions. A hello may take
+ * ten seconds.
+ */
 const silentCommands = new Set([
   'hello',
   'isMaster',
@@ -14,7 +17,10 @@ const silentCommands = new Set([
   'endSessions',
 ])
 
-/** Those whose first value is the name of a collection. What others say there may be anything, code and users included. */
+/**
+ * Commands whose first value is the name of a collection. In others that value may be anything, including code and
+ * users.
+ */
 const collectionCommands = new Set([
   'aggregate',
   'collMod',
@@ -47,23 +53,23 @@ const collectionCommands = new Set([
   'validate',
 ])
 
-/** Where write commands have their documents: in the command, or in a section of their own. */
+/** Fields with the documents of write commands: in the command, or in a separate section. */
 const batchNames = ['documents', 'updates', 'deletes', 'ops']
 
 const maxNameBytes = 64
 const maxTextBytes = 255
 
-/** What a request asks for, as far as it was captured. Never holds values of documents. */
+/** A command, as far as it was captured. Never contains values of documents. */
 export class Command {
-  /** '' where it is not known. */
+  /** '' if unknown. */
   name = ''
   collection = ''
   database = ''
-  /** Documents to be written; 0 where it is not known. */
+  /** Number of documents to write; 0 if unknown. */
   batch = 0
   /** The server does not answer. */
   oneWay = false
-  /** The bytes are compressed: there is no telling. */
+  /** The bytes are compressed and cannot be read. */
   compressed = false
   readonly #walk = new BsonWalk()
   readonly #inner = new BsonWalk()
@@ -82,7 +88,7 @@ export class Command {
     this.compressed = false
   }
 
-  /** Reads the message at `start`, of which the bytes up to `end` are there. */
+  /** Parses the message at `start`, of which the bytes up to `end` are available. */
   read(bytes: Buffer, start: number, end: number): void {
     this.clear()
     const length = bytes.readInt32LE(start)
@@ -100,12 +106,12 @@ export class Command {
   }
 
   /**
-   * The database stands last in a command, which may be long: its name, if the last bytes of the message are that.
-   * Inside of a document `$db` may stand, too, but more ends follow there.
+   * The database is the last field of a command, which may be long: its name, if the last bytes of the message are that
+   * field. `$db` may also occur inside a document, but then more ends follow.
    */
   databaseIn(bytes: Buffer, start: number, end: number): string {
     if (bytes[end - 1] !== 0 || bytes[end - 2] !== 0) return ''
-    // Type, name and length, and behind them nothing but the text and the end of the document.
+    // Type, name and length, followed only by the text and the end of the document.
     for (let at = end - 12; at >= start; at--)
       if (
         bytes[at] === bsonType.string &&
@@ -150,14 +156,14 @@ export class Command {
     }
   }
 
-  /** A name with a zero behind it, and documents side by side. */
+  /** A zero-terminated name, then consecutive documents. */
   #readSequence(bytes: Buffer, start: number, end: number): void {
     let nameEnd = start
     while (nameEnd < end && bytes[nameEnd] !== 0) nameEnd++
     if (isBatch(bytes, start, nameEnd)) this.batch = Math.max(0, documentsIn(bytes, nameEnd + 1, end))
   }
 
-  /** Flags, namespace with a zero behind it, two numbers, and the query (MongoDB wire protocol, OP_QUERY). */
+  /** Flags, zero-terminated namespace, two numbers, and the query (MongoDB wire protocol, OP_QUERY). */
   #readQuery(bytes: Buffer, start: number, end: number): void {
     let nameEnd = start + 4
     let dot = -1
@@ -179,7 +185,7 @@ export class Command {
     return count
   }
 
-  /** Names of commands are words; what is none is not repeated. */
+  /** Names of commands are words; anything else is not reported. */
   #nameOf(walk: BsonWalk): string {
     const { bytes, nameStart, nameEnd } = walk
     if (nameEnd === nameStart || nameEnd - nameStart > maxNameBytes) return ''

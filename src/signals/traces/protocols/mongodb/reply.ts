@@ -1,18 +1,18 @@
 import { BsonWalk, bsonType } from './bson.ts'
 import { flag, opcode } from './wire.ts'
 
-/** How the server answered, as far as it was captured. */
+/** The server's response, as far as it was captured. */
 export class Reply {
   failed = false
-  /** The server's number of the error (error_codes.yml); 0 where it said none. */
+  /** The server's error number (error_codes.yml); 0 if it sent none. */
   code = 0
-  /** More answers to the same request follow. */
+  /** More responses to the same request follow. */
   moreToCome = false
   readonly #walk = new BsonWalk()
   readonly #inner = new BsonWalk()
   readonly #innermost = new BsonWalk()
 
-  /** Reads the message at `start`, of which the bytes up to `end` are there. */
+  /** Parses the message at `start`, of which the bytes up to `end` are available. */
   read(bytes: Buffer, start: number, end: number): void {
     this.failed = false
     this.code = 0
@@ -28,7 +28,7 @@ export class Reply {
       this.moreToCome = (bytes.readUInt32LE(at) & flag.moreToCome) !== 0
       if (bytes[at + 4] === 0) this.#readDocument(bytes, at + 5, end)
     } else if (code === opcode.reply && end - at >= 20) {
-      // QueryFailure: the one document has `$err` and `code`.
+      // QueryFailure: the only document has `$err` and `code`.
       this.failed = (bytes[at]! & 2) !== 0
       this.#readDocument(bytes, at + 20, end)
     }
@@ -50,7 +50,7 @@ export class Reply {
     this.code = this.failed && said > 0 ? said : 0
   }
 
-  /** Code of the first document in the array at hand; -1: it has none. */
+  /** Code of the first document in the current array; -1 if it has none. */
   #firstOf(walk: BsonWalk): number {
     const inner = this.#inner
     if (walk.type !== bsonType.array || !inner.open(walk.bytes, walk.valueStart, walk.limit)) return -1
@@ -58,7 +58,7 @@ export class Reply {
   }
 }
 
-/** `code` of the document at hand; 0 where it says none, -1 where there is no document. */
+/** `code` of the current document; 0 if it has none, -1 if there is no document. */
 function codeIn(into: BsonWalk, at: BsonWalk): number {
   if (at.type !== bsonType.document || !into.open(at.bytes, at.valueStart, at.limit)) return -1
   while (into.next()) if (into.named('code')) return Math.max(0, into.number || 0)

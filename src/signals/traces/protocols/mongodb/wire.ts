@@ -1,4 +1,5 @@
-// Numbers of the MongoDB wire protocol (mongodb.com/docs/manual/reference/mongodb-wire-protocol). Little endian all of it.
+// Numbers of the MongoDB wire protocol (mongodb.com/docs/manual/reference/mongodb-wire-protocol). Everything is little
+// endian.
 
 export const opcode = {
   reply: 1,
@@ -12,13 +13,13 @@ export const opcode = {
   message: 2013,
 } as const
 
-/** Of OP_MSG. The lower 16 bits have to be understood, and there are no others among them. */
+/** Flags of OP_MSG. Readers must reject unknown flags among the lower 16 bits, so there are no others. */
 export const flag = { checksum: 1, moreToCome: 2, unknown: 0xfffc } as const
 
-/** Length, number, number that is answered, opcode. */
+/** Length, number, number of the answered request, opcode. */
 export const headBytes = 16
 
-/** Least bytes of a message by opcode: head and fixed fields. 0: there is no such opcode. */
+/** Minimum size of a message by opcode: head and fixed fields. 0: there is no such opcode. */
 function leastOf(code: number): number {
   if (code === opcode.message) return 26
   if (code === opcode.reply) return 36
@@ -31,10 +32,10 @@ function leastOf(code: number): number {
     : 0
 }
 
-/** A server takes 48 MB (maxMessageSizeBytes); replies may be a little longer. */
+/** A server accepts 48 MB (maxMessageSizeBytes); replies may be a little longer. */
 const maxLength = 64 * 2 ** 20
 
-/** Length of the message whose head is at `at`; 0 where there is none. */
+/** Length of the message whose head is at `at`; 0 if there is none. */
 export function messageLength(bytes: Buffer, at: number): number {
   const length = bytes.readInt32LE(at)
   const least = leastOf(bytes.readInt32LE(at + 12))
@@ -42,8 +43,8 @@ export function messageLength(bytes: Buffer, at: number): number {
 }
 
 /**
- * Whether a message begins there beyond doubt: its head holds, and what follows it of an OP_MSG. `answers`: whether it
- * is an answer. Undefined: too few bytes to tell.
+ * Whether a message certainly begins there: its head is valid, and so is the start of an OP_MSG. `answers`: whether it
+ * is a response. Undefined if there are too few bytes.
  */
 export function messageBegins(bytes: Buffer, at: number, end: number, answers: boolean): boolean | undefined {
   if (end - at < 4) return undefined

@@ -1,4 +1,4 @@
-// The parts of MQTT 3.1, 3.1.1 and 5 that telling its messages takes (OASIS MQTT 5.0, sections 2 and 3).
+// The parts of MQTT 3.1, 3.1.1 and 5 needed to report its messages (OASIS MQTT 5.0, sections 2 and 3).
 
 /** Types of control packets (section 2.1.2). */
 export const packet = {
@@ -22,7 +22,7 @@ export const packet = {
 /** By type: 1 for a packet of the client, 2 for one of the server, 3 for both. */
 const senders = [0, 1, 2, 3, 3, 3, 3, 3, 1, 2, 1, 2, 1, 2, 3, 3]
 
-/** True where a packet may begin with this byte (section 2.1.3). MQTT 3.1 has a DUP flag in three more types. */
+/** True if a packet may begin with this byte (section 2.1.3). MQTT 3.1 has a DUP flag in three more types. */
 export function isFirstByte(byte: number, fromClient: boolean): boolean {
   const type = byte >> 4
   const flags = byte & 0xf
@@ -32,7 +32,7 @@ export function isFirstByte(byte: number, fromClient: boolean): boolean {
   return flags === fixed || (fixed === 2 && flags === 10)
 }
 
-/** True where a packet of this type may have so many bytes behind its fixed header. */
+/** True if a packet of this type may have that many bytes after its fixed header. */
 export function isLength(type: number, length: number): boolean {
   if (type === packet.pingreq || type === packet.pingresp) return length === 0
   if (type === packet.disconnect || type === packet.auth) return true
@@ -80,12 +80,12 @@ const reasons = [
   'wildcard_subscriptions_not_supported',
 ]
 
-/** `error.type` of a reason code; '' for one of success. */
+/** `error.type` of a reason code; '' for success. */
 export function errorOfReason(code: number): string {
   return code < 0x80 ? '' : (reasons[code - 0x80] ?? '_OTHER')
 }
 
-/** Return codes of CONNACK in MQTT 3.1.1 (section 3.2.2.3), as the reason codes that mean the same. */
+/** Return codes of CONNACK in MQTT 3.1.1 (section 3.2.2.3), as the equivalent reason codes. */
 const returnCodes = [0, 0x84, 0x85, 0x88, 0x86, 0x87]
 
 /** `error.type` of CONNACK's code. */

@@ -20,7 +20,7 @@ for (const [size, ids] of [
 ] as const)
   for (const id of ids) sizes[id] = size
 
-/** What the properties of a PUBLISH say. Made once and read again. */
+/** Properties of a PUBLISH. Reused. */
 export class Properties {
   /** 0: none. */
   alias = 0
@@ -29,7 +29,7 @@ export class Properties {
   readonly #place = new MessageContext()
   #at = 0
 
-  /** Reads them, or what of them is in `bytes[start, end)`. */
+  /** Reads them, as far as they are in `bytes[start, end)`. */
   read(bytes: Buffer, start: number, end: number, context: TraceContext | undefined): void {
     this.alias = 0
     this.#at = start

@@ -8,9 +8,9 @@ import { NumberedRequests } from '../requests-in-flight.ts'
 import { errorOfConnack, errorOfReason, isFirstByte, isLength, packet } from './packets.ts'
 import { operations, type Topics } from './topics.ts'
 
-/** Of a packet so much is read at most; the rest of it passes. */
+/** Maximum bytes read of a packet; the rest is skipped. */
 const maxRead = 8_192
-/** Packets of a direction that may wait for their answers; further ones end at once. */
+/** Packets of a direction that may wait for their responses; further ones end immediately. */
 const maxWaiting = 1_024
 const maxAliases = 1_024
 /** Bytes of a topic with its name (measured for one of the longest). */
@@ -18,20 +18,20 @@ const aliasBytes = 1_500
 
 /** One direction. */
 class Side extends BrokerSide {
-  /** The message whose payload passes, and its packet identifier. */
+  /** The message whose payload is being skipped, and its packet identifier. */
   message: Operation | undefined = undefined
   id = 0
-  /** What was sent and is not answered, by packet identifier. */
+  /** Sent and unanswered packets, by packet identifier. */
   readonly waiting = new NumberedRequests(maxWaiting)
   /** Topics by their aliases (MQTT 5.0, section 3.3.2.3.4). */
   aliases: (Destination | undefined)[] | undefined = undefined
-  /** Bytes were lost, and messages may have been among them; messages that ended before their answer. */
+  /** Bytes were lost, possibly including messages; number of messages that ended before their response. */
   gaps = false
   endedEarly = 0
-  /** Aliases that are known. */
+  /** Number of known aliases. */
   known = 0
 
-  /** Bytes that it keeps beside operations. */
+  /** Bytes that it holds in addition to operations. */
   get bytes(): number {
     return this.waiting.bytes + this.known * aliasBytes
   }
@@ -42,10 +42,10 @@ export class MqttStream extends BrokerStream<Side> {
   protected readonly sent = new Side()
   protected readonly received = new Side()
   readonly #topics: Topics
-  /** SUBSCRIBE and UNSUBSCRIBE by packet identifier: they share the client's identifiers with its messages. */
+  /** SUBSCRIBE and UNSUBSCRIBE by packet identifier, which they share with the client's messages. */
   readonly #requests = new NumberedRequests(maxWaiting)
   #connect: Operation | undefined = undefined
-  /** Protocol level: 3, 4 or 5; 0 where CONNECT was not seen. */
+  /** Protocol level: 3, 4 or 5; 0 if CONNECT was not seen. */
   #level = 0
 
   constructor(topics: Topics, connection: StreamConnection) {
@@ -78,7 +78,7 @@ export class MqttStream extends BrokerStream<Side> {
     return true
   }
 
-  /** Reads the packet that begins at `flow.at`, and whose `whole` bytes pass then. */
+  /** Reads the packet that begins at `flow.at`, whose `whole` bytes are then skipped. */
   #packet(flow: ByteFlow, side: Side, start: number, end: number, whole: number): void {
     const { bytes } = flow
     const first = bytes[flow.at]!
@@ -101,7 +101,7 @@ export class MqttStream extends BrokerStream<Side> {
     if (side.passage.pass(flow)) this.passed(flow, side)
   }
 
-  /** False: it is no CONNECT. */
+  /** False if it is not a CONNECT. */
   #readConnect(flow: ByteFlow, start: number, end: number): boolean {
     const { bytes } = flow
     const length = bytes.readUInt16BE(start)
@@ -114,7 +114,7 @@ export class MqttStream extends BrokerStream<Side> {
     return true
   }
 
-  /** False: it is no PUBLISH. */
+  /** False if it is not a PUBLISH. */
   #publish(flow: ByteFlow, side: Side, start: number, end: number): boolean {
     const { bytes } = flow
     const { properties, destinations } = this.#topics
@@ -128,7 +128,7 @@ export class MqttStream extends BrokerStream<Side> {
       if (id === 0) return false
       at += 2
     }
-    // A message that is sent once more is the one that waits already.
+    // A message sent again is the one already waiting.
     if ((flags & 8) !== 0 && side.waiting.has(id)) return true
     const operation = this.connection.begin(flow)
     let topic: Destination | undefined
@@ -158,7 +158,7 @@ export class MqttStream extends BrokerStream<Side> {
     return true
   }
 
-  /** The topic that is meant by an alias; with a topic the alias means it from now on. */
+  /** The topic of an alias; if a topic is given, the alias is set to it. */
   #aliased(side: Side, alias: number, topic: Destination | undefined): Destination | undefined {
     if (alias === 0 || alias > maxAliases) return topic
     if (topic === undefined) return side.aliases?.[alias]
@@ -233,7 +233,7 @@ export class MqttStream extends BrokerStream<Side> {
     this.end(operation, nowNs)
   }
 
-  /** A message is answered that was not seen: a loss, now that it shows. */
+  /** A response shows that a message was missed: it counts as lost. */
   #unseen(flow: ByteFlow, side: Side): void {
     if (side.endedEarly > 0) side.endedEarly--
     else if (side.gaps && this.confirmed) {
@@ -251,7 +251,7 @@ export class MqttStream extends BrokerStream<Side> {
     if (operation !== undefined) this.#requests.add(id, operation)
   }
 
-  /** One of the answer's reasons may say that the server refuses. */
+  /** Any reason code in the response may be a rejection. */
   #subscribed(bytes: Buffer, start: number, end: number, nowNs: number): void {
     const id = bytes.readUInt16BE(start)
     const operation = this.#requests.take(id)
@@ -268,7 +268,7 @@ export class MqttStream extends BrokerStream<Side> {
     if (operation !== undefined) this.#settleRequest(operation, error, nowNs)
   }
 
-  /** Only a refusal is an operation. */
+  /** Only a rejection is an operation. */
   #settleRequest(operation: Operation, error: string, nowNs: number): void {
     if (error === '') {
       this.connection.release(operation)
@@ -298,13 +298,13 @@ export class MqttStream extends BrokerStream<Side> {
     return false
   }
 
-  /** The bytes at hand begin no packet. */
+  /** The available bytes begin no packet. */
   #noPacket(flow: ByteFlow): true {
     this.fault(flow)
     return true
   }
 
-  /** Takes out all messages in flight; requests, which the server did not refuse, are forgotten. */
+  /** Removes all messages in flight; requests, which the server did not reject, are forgotten. */
   #drain(take: (operation: Operation) => void): void {
     for (const side of [this.sent, this.received]) {
       if (side.message !== undefined) take(side.message)
@@ -317,7 +317,7 @@ export class MqttStream extends BrokerStream<Side> {
   }
 }
 
-/** Bytes of a variable byte integer (MQTT 5.0, section 1.5.5): 0 where it is cut off, -1 where it is none. */
+/** Size of a variable byte integer (MQTT 5.0, section 1.5.5): 0 if it is cut off, -1 if it is invalid. */
 function widthOfLength(bytes: Buffer, at: number, end: number): number {
   for (let width = 1; width <= 4; width++) {
     if (at + width > end) return 0
@@ -332,13 +332,13 @@ function lengthAt(bytes: Buffer, at: number, width: number): number {
   return length
 }
 
-/** Where properties end that begin with their length at `at`; `end` where that is cut off. */
+/** End of properties that begin with their length at `at`; `end` if the length is cut off. */
 function endOfProperties(bytes: Buffer, at: number, end: number): number {
   const width = widthOfLength(bytes, at, end)
   return width <= 0 ? end : at + width + lengthAt(bytes, at, width)
 }
 
-/** How many bytes of a PUBLISH come before its payload, as far as that is known; -1 where it is none. */
+/** Bytes of a PUBLISH before its payload, as far as known; -1 if it is invalid. */
 function publishHead(
   bytes: Buffer,
   start: number,
@@ -351,7 +351,7 @@ function publishHead(
   const id = (first & 6) === 0 ? 0 : 2
   const topic = 2 + bytes.readUInt16BE(start)
   if (topic + id > length) return -1
-  // Only an alias makes up for the topic, and bytes of control are not allowed in it (section 1.5.4).
+  // Only an alias can replace the topic, which must not contain control bytes (section 1.5.4).
   if (topic === 2 && level !== 0 && level !== 5) return -1
   for (let at = start + 2; at < Math.min(end, start + topic); at++) if (bytes[at]! < 0x20) return -1
   if (level !== 5) return topic + id
@@ -364,7 +364,7 @@ function publishHead(
   return head > length ? -1 : head
 }
 
-/** True for whole packets that end at `end`. */
+/** True for consecutive whole packets that end at `end`. */
 function isChain(bytes: Buffer, start: number, end: number, request: boolean): boolean {
   let at = start
   while (at < end) {

@@ -27,9 +27,9 @@ export const operations = {
   unsubscribe: { ...request, name: 'unsubscribe' },
 } satisfies Record<string, MessageOperation>
 
-/** What all connections share. */
+/** State shared by all connections. */
 export class Topics {
-  /** A level that varies reads as `+`, like in topic filters (MQTT 5.0, section 4.7.1.3). */
+  /** A variable level is replaced by `+`, as in topic filters (MQTT 5.0, section 4.7.1.3). */
   readonly destinations = new Destinations(name => ({
     template: withoutIdentifiers(name, '+'),
     anonymous: false,

@@ -1,17 +1,17 @@
 import { utf8Text } from '../../../../foundation/lib/utf8-text.ts'
 import { capability, lengthEncoded, lengthSize } from './packets.ts'
 
-/** What two sides agreed on when a connection began. Both packets are foreign, and may be cut. */
+/** The result of the handshake. Both packets are untrusted, and may be truncated. */
 export class Handshake {
   /** `db.system.name`; '' before the server has spoken. */
   system = ''
-  /** The database that the client asks for; '' for none. */
+  /** The database that the client requests; '' for none. */
   database = ''
-  /** The client goes on in TLS. */
+  /** The client continues in TLS. */
   encrypted = false
-  /** The status that the server begins with. */
+  /** The server's initial status. */
   status = 0
-  /** Character sets in which a backslash may be the second byte of a character: SJIS, Big5, GBK and their like. */
+  /** Character sets in which a backslash may be the second byte of a character: SJIS, Big5, GBK and similar ones. */
   ambiguous = false
   /** The client's capabilities were seen. */
   known = false
@@ -22,13 +22,13 @@ export class Handshake {
     return (this.#serverCapabilities & this.#clientCapabilities & bit) !== 0
   }
 
-  /** The server's greeting, protocol version 10. False: it is none. */
+  /** The server's greeting, protocol version 10. False if it is not one. */
   readGreeting(bytes: Buffer, start: number, end: number): boolean {
     if (bytes[start] !== 10) return false
     let zero = start + 1
     while (zero < end && bytes[zero] !== 0) zero++
-    // Behind the version: thread (4), challenge (8), a zero, capabilities (2), character set (1), status (2), and
-    // the higher capabilities (2).
+    // After the version: thread (4), challenge (8), a zero, capabilities (2), character set (1), status (2), and the
+    // higher capabilities (2).
     if (zero + 16 > end) return false
     this.system = bytes.toString('latin1', start, zero).includes('MariaDB') ? 'mariadb' : 'mysql'
     this.#serverCapabilities = bytes.readUInt16LE(zero + 14)
@@ -39,7 +39,7 @@ export class Handshake {
     return true
   }
 
-  /** The client's answer (HandshakeResponse41). False: it is none, or it has the form of versions before 4.1. */
+  /** The client's response (HandshakeResponse41). False if it is not one, or has the format from before version 4.1. */
   readLogin(bytes: Buffer, start: number, end: number): boolean {
     if (end - start < 32) return false
     const capabilities = bytes.readUInt32LE(start)

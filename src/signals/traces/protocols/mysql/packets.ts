@@ -1,17 +1,17 @@
-// Packets of the MySQL protocol ("MySQL Internals, Client/Server Protocol"; MariaDB's is the same but for extensions):
-// three bytes of length, least first, a sequence number, a payload.
+// Packets of the MySQL protocol ("MySQL Internals, Client/Server Protocol"; MariaDB's is the same except for
+// extensions): three bytes of length, low byte first, a sequence number, a payload.
 
 import { maxStatementBytes } from '../sql/statements.ts'
 
-/** Bytes in front of a payload. */
+/** Bytes before a payload. */
 export const headBytes = 4
-/** Of a payload so many bytes are read, at most, where it holds no text; and of one of the handshake. */
+/** Maximum bytes read of a payload without text, and of a handshake payload. */
 export const shownBytes = 32
 export const handshakeBytes = 1_024
-/** A payload of this length goes on in the next packet. */
+/** A payload of this length continues in the next packet. */
 export const fullPacket = 0xff_ffff
 
-/** Bits of the capabilities that both sides agree on. */
+/** Bits of the capabilities that both sides negotiate. */
 export const capability = {
   connectWithDatabase: 0x8,
   compress: 0x20,
@@ -44,7 +44,7 @@ export const command = {
   bulkExecute: 0xfa,
 } as const
 
-/** Least and greatest length of a command's payload; 0 for a command that there is not. */
+/** Minimum and maximum length of a command's payload; 0 for an invalid command. */
 const least = new Uint8Array(256)
 const most = new Uint32Array(256)
 const lengths: readonly (readonly [number, number, number])[] = [
@@ -80,19 +80,19 @@ for (const [code, fewest, greatest] of lengths) {
   most[code] = greatest
 }
 
-/** Length of the payload behind the head at `at`. */
+/** Length of the payload after the head at `at`. */
 export function payloadLength(bytes: Buffer, at: number): number {
   return bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16)
 }
 
-/** True when there is a command `code` with a payload of `length` bytes. */
+/** True if `code` is a command whose payload may have `length` bytes. */
 export function isCommand(code: number, length: number): boolean {
   return least[code] !== 0 && length >= least[code]! && length <= most[code]!
 }
 
 /**
- * Whether a call that begins with `bytes[at, end)` begins with a command, for somebody who does not know where one
- * begins: it fills the call, or others follow it, or it is a text that goes on.
+ * Whether a call that begins with `bytes[at, end)` begins with a command, when framing is unknown: it fills the call,
+ * or other commands follow it, or it is a text that continues.
  */
 export function isLikelyRequest(bytes: Buffer, at: number, end: number): boolean {
   for (let next = at; next < end; ) {
@@ -106,7 +106,7 @@ export function isLikelyRequest(bytes: Buffer, at: number, end: number): boolean
   return true
 }
 
-/** Whether `bytes[at, end)` are packets that follow each other, up to the end. */
+/** Whether `bytes[at, end)` are consecutive packets, up to the end. */
 export function isLikelyResponse(bytes: Buffer, at: number, end: number): boolean {
   if (end - at <= headBytes) return false
   let sequence = bytes[at + 3]!
@@ -115,20 +115,21 @@ export function isLikelyResponse(bytes: Buffer, at: number, end: number): boolea
     if (length === 0 || bytes[next + 3] !== sequence) return false
     sequence = (sequence + 1) & 0xff
     next += headBytes + length
-    // One that goes on behind the end must begin a response, as any bytes may look like the head of a long packet.
+    // A packet that continues after the end must begin a response, because any bytes may look like the head of a long
+    // packet.
     if (next > end && next - headBytes - length === at) return bytes[at + 3] === 1
   }
   return true
 }
 
-/** What the end of a response may be. */
+/** Possible ends of a response. */
 export const endsNot = 0
 export const endsOpen = 1
 export const endsDone = 2
 
 /**
- * Whether `bytes[at, end)` end with a packet that ends a result: `endsDone`, or `endsOpen` when further results follow.
- * Such a packet begins with 0xfe, which no row of a text does; an error with 0xff.
+ * Whether `bytes[at, end)` end with a packet that ends a result: `endsDone`, or `endsOpen` if further results follow.
+ * Such a packet begins with 0xfe, as no text row does; an error begins with 0xff.
  */
 export function responseEnd(bytes: Buffer, at: number, end: number): number {
   for (let head = Math.max(at, end - 64); head + headBytes + 5 <= end; head++) {
@@ -143,7 +144,7 @@ export function responseEnd(bytes: Buffer, at: number, end: number): number {
   return endsNot
 }
 
-/** How many bytes at the end may be the beginning of such a packet. */
+/** Number of bytes at the end that may be the beginning of such a packet. */
 export function endBegun(bytes: Buffer, at: number, end: number): number {
   for (let length = Math.min(10, end - at); length > 0; length--) {
     const from = end - length
@@ -158,8 +159,8 @@ export function endBegun(bytes: Buffer, at: number, end: number): number {
 }
 
 /**
- * The server's status in the payload `bytes[at, end)` of EOF (5 bytes) or OK (header, two numbers, status); -1 where
- * there is none.
+ * The server's status in the payload `bytes[at, end)` of EOF (5 bytes) or OK (header, two numbers, status); -1 if there
+ * is none.
  */
 export function statusOf(bytes: Buffer, at: number, end: number): number {
   if (bytes[at] === 0xfe && end - at === 5) return bytes.readUInt16LE(at + 3)
@@ -174,7 +175,7 @@ export function lengthSize(first: number): number {
   return first === 0xfc ? 3 : first === 0xfd ? 4 : 9
 }
 
-/** The length-encoded number at `at`; what is above 2^32 or lacks bytes is -1. */
+/** The length-encoded number at `at`; -1 if it is above 2^32 or incomplete. */
 export function lengthEncoded(bytes: Buffer, at: number, end: number): number {
   const first = bytes[at] ?? 0
   if (at + lengthSize(first) > end) return -1
@@ -185,7 +186,7 @@ export function lengthEncoded(bytes: Buffer, at: number, end: number): number {
   return -1
 }
 
-/** How many bytes of a command are read, at most. */
+/** Maximum bytes read of a command. */
 export function commandBytes(code: number): number {
   switch (code) {
     case command.query:

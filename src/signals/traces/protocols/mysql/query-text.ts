@@ -1,6 +1,6 @@
 import { lengthEncoded, lengthSize } from './packets.ts'
 
-/** Bytes of values by their type (enum_field_types); those that are not here begin with their length. */
+/** Sizes of values by type (enum_field_types); other types begin with their length. */
 const sizes = new Map([
   [1, 1], // TINY
   [2, 2], // SHORT
@@ -17,8 +17,8 @@ const maxAttributes = 32
 const types = new Uint8Array(maxAttributes)
 
 /**
- * Where the text of COM_QUERY begins behind the attributes of the query (CLIENT_QUERY_ATTRIBUTES), which begin at
- * `start`; -1 where they cannot be passed over.
+ * Offset of the text of COM_QUERY after the query attributes (CLIENT_QUERY_ATTRIBUTES), which begin at `start`; -1 if
+ * they cannot be skipped.
  */
 export function textBehindAttributes(bytes: Buffer, start: number, end: number): number {
   const count = lengthEncoded(bytes, start, end)

@@ -1,23 +1,23 @@
 import { lengthEncoded, lengthSize, status, statusOf } from './packets.ts'
 
-/** Kinds of responses, by the command. */
+/** Kinds of responses, by command. */
 export const Expect = {
   /** OK, EOF or an error. */
   one: 1,
   /** Results, one or several. */
   result: 2,
-  /** What was prepared. */
+  /** Response of a preparation. */
   prepared: 3,
   /** Columns or rows up to an EOF. */
   rows: 4,
-  /** One packet, whatever it is. */
+  /** One packet, of any kind. */
   any: 5,
-  /** A dialogue of passwords. */
+  /** An authentication exchange. */
   login: 6,
 } as const
 export type Expect = (typeof Expect)[keyof typeof Expect]
 
-/** What a packet says about its response. */
+/** Effect of a packet on its response. */
 export const Outcome = { more: 0, done: 1, failed: 2, wantsFile: 3, strange: 4 } as const
 export type Outcome = (typeof Outcome)[keyof typeof Outcome]
 
@@ -27,13 +27,13 @@ const behindColumns = 2
 const inRows = 3
 const inDefinitions = 4
 
-/** Follows the packets of one response after another. */
+/** Parses the packets of responses, one response at a time. */
 export class MysqlResponse {
-  /** The server's status at the end of the newest result; -1 where it was not seen. */
+  /** The server's status at the end of the newest result; -1 if it was not seen. */
   status = -1
-  /** Of an error. */
+  /** Number of an error. */
   code = 0
-  /** Of a prepared statement; -1 before its first packet. */
+  /** Identifier of a prepared statement; -1 before its first packet. */
   statementId = -1
   /** The capability CLIENT_OPTIONAL_RESULTSET_METADATA of MySQL. */
   optionalMetadata = false
@@ -47,12 +47,12 @@ export class MysqlResponse {
     this.status = -1
   }
 
-  /** The next packet is somewhere in a response. */
+  /** The next packet is somewhere within a response. */
   join(): void {
     this.#state = inRows
   }
 
-  /** Takes a packet of `length` bytes, of which `bytes[at, end)` are there. */
+  /** Parses a packet of `length` bytes, of which `bytes[at, end)` are available. */
   packet(expect: Expect, bytes: Buffer, at: number, end: number, length: number): Outcome {
     const first = length === 0 ? -1 : bytes[at]!
     if (expect === Expect.any && first !== 0xff) return Outcome.done
@@ -100,7 +100,7 @@ export class MysqlResponse {
     if (first === 0xfb) return Outcome.wantsFile
     const count = lengthEncoded(bytes, at, end)
     const extra = length - lengthSize(first)
-    // MariaDB adds whether the columns follow, where the client asked for it (MARIADB_CLIENT_CACHE_METADATA).
+    // MariaDB adds whether the columns follow, if the client asked for it (MARIADB_CLIENT_CACHE_METADATA).
     if (extra > 1 || extra < 0) return Outcome.strange
     return this.#columns(count, extra === 0 || bytes[at + length - 1] !== 0)
   }
@@ -123,7 +123,7 @@ export class MysqlResponse {
     return length > 0 && bytes[at] === 0xfe && length < 0xff_ffff ? this.#end(bytes, at, end) : Outcome.more
   }
 
-  /** Its number, and how many definitions of parameters and columns follow. */
+  /** The statement's identifier, and how many definitions of parameters and columns follow. */
   #prepared(bytes: Buffer, at: number, length: number): Outcome {
     this.statementId = bytes.readUInt32LE(at + 1)
     this.#left = bytes.readUInt16LE(at + 5) + bytes.readUInt16LE(at + 7)
@@ -132,7 +132,7 @@ export class MysqlResponse {
     return this.#left === 0 ? Outcome.done : Outcome.more
   }
 
-  /** There may be an EOF behind the parameters; one behind the columns comes when all is over. */
+  /** There may be an EOF after the parameters; the one after the columns ends the response. */
   #definition(first: number, length: number): Outcome {
     if (first === 0xfe && length === 5) return Outcome.more
     return --this.#left === 0 ? Outcome.done : Outcome.more
@@ -145,7 +145,7 @@ export class MysqlResponse {
     return Outcome.more
   }
 
-  /** MariaDB tells the progress of long statements by errors of the number 0xffff. */
+  /** MariaDB reports the progress of long statements as errors with the number 0xffff. */
   #error(bytes: Buffer, at: number, length: number): Outcome {
     const code = bytes.readUInt16LE(at + 1)
     if (code === 0xffff) return Outcome.more

@@ -33,11 +33,11 @@ import {
 import { textBehindAttributes } from './query-text.ts'
 import { Expect, MysqlResponse, Outcome } from './response.ts'
 
-/** What the connections of the protocol share. */
+/** State shared by the protocol's connections. */
 export interface MysqlTexts {
   readonly statements: SqlStatements
   readonly words: Interner
-  /** `db.system.name` of a server, as it was heard last. */
+  /** `db.system.name` of a server, as last seen. */
   systemOf(address: string, port: number): string
   learn(address: string, port: number, system: string): void
   preparationOf(statement: SqlStatement): SqlStatement
@@ -52,14 +52,14 @@ const login = 1
 const authentication = 2
 const commands = 3
 
-/** MariaDB's clients name by it the statement that they prepared last. */
+/** With it, MariaDB's clients refer to the statement that they prepared last. */
 const lastPrepared = 0xffff_ffff
 /** The attributes of a connection have 64 KiB at most. */
 const maxLoginBytes = 131_072
-/** No sequence number is known. */
+/** The sequence number is unknown. */
 const anySequence = -1
 
-/** One connection of a client of MySQL or MariaDB. */
+/** One client connection to MySQL or MariaDB. */
 export class MysqlStream extends SqlStream {
   readonly #texts: MysqlTexts
   readonly #handshake = new Handshake()
@@ -70,7 +70,7 @@ export class MysqlStream extends SqlStream {
   #prepared: HeldStatements<number> | undefined
   #newest = unknownStatement
 
-  /** The packet before filled up, so that the next one belongs to it. */
+  /** The previous packet was full, so the next one continues it. */
   #requestGoesOn = false
   #responseGoesOn = false
   /** The client sends a file. */
@@ -96,7 +96,7 @@ export class MysqlStream extends SqlStream {
   }
 
   protected override gap(flow: ByteFlow): void {
-    // A command shows that the dialogue of passwords is over, where its end was not seen.
+    // A command shows that authentication is over, even if its end was not seen.
     if (this.#phase !== authentication) this.#phase = commands
     this.#begun = 0
     super.gap(flow)
@@ -104,7 +104,7 @@ export class MysqlStream extends SqlStream {
 
   protected lostRequests(): void {
     this.#requestGoesOn = false
-    // Another statement may have been prepared since, or another database chosen.
+    // Another statement may have been prepared, or another database selected, since then.
     this.#newest = unknownStatement
     this.namespace = ''
   }
@@ -146,7 +146,7 @@ export class MysqlStream extends SqlStream {
     return true
   }
 
-  /** A packet that is none of its own: the rest of a long one, a part of a file, an answer about passwords. */
+  /** A packet that is not a command: the rest of a long one, a part of a file, an authentication answer. */
   #passesRequest(length: number, number: number): boolean {
     if (this.#requestGoesOn) {
       this.#requestGoesOn = length === fullPacket
@@ -215,7 +215,7 @@ export class MysqlStream extends SqlStream {
       case command.sendLongData:
         break
       case command.binlogDump:
-      case command.binlogDumpGtid: // a replication goes on for as long as the connection is there
+      case command.binlogDumpGtid: // a replication lasts as long as the connection
         this.release()
         this.over = true
         break
@@ -260,7 +260,7 @@ export class MysqlStream extends SqlStream {
   }
 
   #queryText(bytes: Buffer, at: number, end: number, packetEnd: number): SqlStatement {
-    // Where the handshake was not seen: the number of attributes and a one, which is in no text, come first.
+    // If the handshake was not seen: the number of attributes and a one come first, which occurs in no text.
     const attributes = this.#handshake.known
       ? this.#handshake.has(capability.queryAttributes)
       : bytes[at + 1] === 1
@@ -311,7 +311,7 @@ export class MysqlStream extends SqlStream {
     const end = Math.min(flow.end, at + length)
     const first = bytes[at]
     if (this.#phase !== authentication) {
-      // A server that wants no further connections says so instead of a greeting.
+      // A server that accepts no further connections sends an error instead of a greeting.
       if (first === 0xff) this.over = true
       else if (this.#phase === login || !this.#handshake.readGreeting(bytes, at, end)) return this.refuse()
       this.#phase = login
@@ -331,7 +331,7 @@ export class MysqlStream extends SqlStream {
     const at = flow.at + headBytes
     const { requests } = this
     this.#responseGoesOn = length === fullPacket
-    // An EOF behind what was prepared, or a farewell: no request asked for it.
+    // An EOF after a prepared statement, or a farewell: it answers no request.
     if (requests.size === 0) return true
     if (!inStep && bytes[at] !== 0xff && requests.kind !== Expect.login) return this.fault(flow)
     const outcome = this.#response.packet(
@@ -387,12 +387,12 @@ export class MysqlStream extends SqlStream {
     this.#backslash = plain ? 'plain' : this.#handshake.ambiguous ? 'unknown' : 'escape'
   }
 
-  /** Framing is lost: packets begin at a call's start as a rule, and its end shows whether the server is done. */
+  /** Framing is lost: packets usually begin at the start of a call, and its end shows whether the server is done. */
   #findResponse(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const awaited = this.requests.size > 0 || this.#phase === authentication
     if (awaited && (flow.atCall || this.#begun > 0) && end - at <= headBytes) {
-      this.#begun = end - at // some clients read a packet's head by a call of its own
+      this.#begun = end - at // some clients read a packet's head in a separate call
       return false
     }
     if (awaited && (flow.atCall || this.#begun > 0) && isLikelyResponse(bytes, at, end)) {

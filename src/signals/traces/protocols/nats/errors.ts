@@ -1,6 +1,6 @@
 import { ByteRange } from '../../../../foundation/lib/byte-range.ts'
 
-/** What a server says in -ERR (NATS client protocol, "+OK/-ERR"), in lower case, by its beginning. */
+/** Messages of a server in -ERR (NATS client protocol, "+OK/-ERR"), in lower case, by prefix. */
 const errors: readonly [text: string, error: string][] = [
   ['permissions violation', 'permissions_violation'],
   ['invalid subject', 'invalid_subject'],
@@ -28,7 +28,7 @@ const text = new ByteRange()
 const quote = 0x27
 const doubleQuote = 0x22
 
-/** `error.type` of what follows -ERR. */
+/** `error.type` of the text after -ERR. */
 export function errorOfLine(bytes: Buffer, start: number, end: number): string {
   text.set(start, end)
   text.trim(bytes)
@@ -37,12 +37,12 @@ export function errorOfLine(bytes: Buffer, start: number, end: number): string {
   return '_OTHER'
 }
 
-/** True for those that leave the connection open. */
+/** True for errors that leave the connection open. */
 export function isViolation(error: string): boolean {
   return error === 'permissions_violation' || error === 'invalid_subject'
 }
 
-/** The subject that nobody may publish to; empty where the line names none. Reused. */
+/** The subject without permission to publish; empty if the line has none. Reused. */
 export function violatedSubject(bytes: Buffer, start: number, end: number): ByteRange {
   text.clear()
   let from = start

@@ -1,7 +1,7 @@
-/** The version line is `NATS/1.0`, with a status behind it where the server speaks for itself (NATS ADR-4). */
+/** The version line is `NATS/1.0`, followed by a status in messages of the server itself (NATS ADR-4). */
 const version = 'NATS/1.0'
 
-/** The status that headers in `bytes[start, end)` begin with; 0 where there is none. */
+/** The status at the beginning of headers in `bytes[start, end)`; 0 if there is none. */
 export function statusOf(bytes: Buffer, start: number, end: number): number {
   if (start + version.length + 4 > end || bytes[start + version.length] !== 0x20) return 0
   let status = 0

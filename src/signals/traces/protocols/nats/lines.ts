@@ -17,7 +17,10 @@ export const verb = {
   err: 12,
 } as const
 
-/** Their names in lower case, with their senders: 1 for the client, 2 for the server, 3 for both. The frequent ones first. */
+/**
+ * Their names in lower case, with their senders: 1 for the client, 2 for the server, 3 for both. The frequent ones come
+ * first.
+ */
 const names: readonly { readonly text: string; readonly verb: number; readonly senders: number }[] = [
   { text: 'pub', verb: verb.pub, senders: 1 },
   { text: 'msg', verb: verb.msg, senders: 2 },
@@ -33,24 +36,24 @@ const names: readonly { readonly text: string; readonly verb: number; readonly s
   { text: 'connect', verb: verb.connect, senders: 1 },
 ]
 
-/** More than a server takes: its default for `max_payload` is 2^20, its advice 2^26 at most. */
+/** More than a server accepts: the default of `max_payload` is 2^20, its recommended maximum 2^26. */
 const maxPayload = 2 ** 30
 const maxTokens = 5
 
-/** A control line, taken apart. Made once and read again. */
+/** A parsed control line. Reused. */
 export class Line {
   verb: number = verb.none
   readonly subject = new ByteRange()
   readonly reply = new ByteRange()
-  /** Bytes behind the line: of headers, and with the payload; the line break after them is not among them. */
+  /** Bytes after the line: of the headers, and including the payload; without the line break after them. */
   headerBytes = 0
   payloadBytes = 0
-  /** What follows the verb. */
+  /** The rest of the line after the verb. */
   readonly rest = new ByteRange()
   readonly #tokens = Array.from({ length: maxTokens + 1 }, () => new ByteRange())
   #count = 0
 
-  /** Reads `bytes[start, end)`, which has no line break. False: it is no line of this sender. */
+  /** Parses `bytes[start, end)`, which has no line break. False if it is not a line of this sender. */
   read(bytes: Buffer, start: number, end: number, fromClient: boolean): boolean {
     this.verb = verbAt(bytes, start, end, fromClient)
     this.subject.clear()
@@ -73,7 +76,7 @@ export class Line {
     return is === verb.pub || is === verb.hpub || is === verb.msg || is === verb.hmsg
   }
 
-  /** `named` tokens, a subject for replies if there is one, and `sizes` numbers. */
+  /** `named` tokens, an optional reply subject, and `sizes` numbers. */
   #readMessage(bytes: Buffer, named: number, sizes: number): boolean {
     this.#split(bytes)
     const tokens = this.#tokens
@@ -104,7 +107,7 @@ export class Line {
   }
 }
 
-/** What a line begins with; `none` where no line of this sender begins so. */
+/** The verb of a line; `none` if no line of this sender begins that way. */
 function verbAt(bytes: Buffer, start: number, end: number, fromClient: boolean): number {
   for (const name of names) {
     const { text, senders } = name
@@ -115,7 +118,7 @@ function verbAt(bytes: Buffer, start: number, end: number, fromClient: boolean):
   return verb.none
 }
 
-/** True where a line of this sender may begin with these bytes, of which more are to come. */
+/** True if a line of this sender may begin with these bytes, of which more are to come. */
 export function mayBegin(bytes: Buffer, start: number, end: number, fromClient: boolean): boolean {
   for (const { text, senders } of names)
     if ((senders & (fromClient ? 1 : 2)) !== 0 && agree(bytes, start, end, text)) return true
@@ -126,14 +129,14 @@ function begins(bytes: Buffer, start: number, end: number, name: string): boolea
   return end - start >= name.length && agree(bytes, start, end, name)
 }
 
-/** As far as both go. */
+/** Compares up to the shorter length. */
 function agree(bytes: Buffer, start: number, end: number, name: string): boolean {
   const length = Math.min(name.length, end - start)
   for (let i = 0; i < length; i++) if (lower(bytes[start + i]!) !== name.charCodeAt(i)) return false
   return true
 }
 
-/** -1 where it is none, or one that no message has. */
+/** -1 if it is no number, or too large for a message. */
 function numberOf(bytes: Buffer, { start, end }: ByteRange): number {
   let number = 0
   for (let at = start; at < end; at++) {

@@ -12,16 +12,16 @@ import { mayBegin, verb } from './lines.ts'
 import { acknowledgement, inbox, operations, pull, type Subjects } from './subjects.ts'
 import { Waiting } from './waiting.ts'
 
-/** Of a line and of headers so much is kept until the rest is there; the list of servers in INFO may be longer. */
+/** Maximum bytes of a line and of headers kept until the rest arrives; the list of servers in INFO may be longer. */
 const maxRead = 8_192
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
 
 /** One direction. */
 class Side extends BrokerSide {
-  /** The rest of a line that is too long passes. */
+  /** The rest of an overlong line is being skipped. */
   inLine = false
-  /** The message whose payload passes, and what its answer will be known by; 0 where it ends with its last byte. */
+  /** The message whose payload is being skipped, and the key of its response; 0 if it ends with its last byte. */
   message: Operation | undefined = undefined
   key = 0
 }
@@ -112,7 +112,7 @@ export class NatsStream extends BrokerStream<Side> {
       if (!this.over) flow.at = feed + 1
       return true
     }
-    // An acknowledgement is known by its payload, any other message by its headers.
+    // An acknowledgement is recognised by its payload, any other message by its headers.
     const needed = Math.min(maxRead, Math.max(line.headerBytes, Math.min(5, line.payloadBytes)))
     if (end - feed - 1 < needed) return false
     this.#wellFormed(flow)
@@ -183,7 +183,7 @@ export class NatsStream extends BrokerStream<Side> {
       this.#waiting.answer(bytes, subject, status, payloadBytes, flow)
       return
     }
-    // The server speaks for itself: heartbeats of JetStream, and that there is nothing (more) to pull.
+    // A message of the server itself: a heartbeat of JetStream, or that there is nothing (more) to pull.
     if (status !== 0) return
     const operation = this.#begin(flow, start, operations.process)
     if (operation === undefined) return
@@ -207,7 +207,7 @@ export class NatsStream extends BrokerStream<Side> {
     return operation
   }
 
-  /** Looks for a line of a message, or of PING and PONG: at a call's beginning, or behind a line break. */
+  /** Searches for a line of a message, or of PING and PONG: at the beginning of a call, or after a line break. */
   #resynchronise(flow: ByteFlow): boolean {
     const { bytes, end } = flow
     for (let at = flow.at; at < end; ) {
@@ -223,7 +223,7 @@ export class NatsStream extends BrokerStream<Side> {
     return false
   }
 
-  /** True for a whole line that tells the sender, with its whole message. */
+  /** True for a whole line that identifies the sender, with its whole message. */
   #isLine(bytes: Buffer, at: number, end: number, request: boolean): boolean {
     const { line } = this.#subjects
     const feed = lineFeedAt(bytes, at, end)
@@ -235,7 +235,7 @@ export class NatsStream extends BrokerStream<Side> {
   }
 }
 
-/** True where the range begins with that text. */
+/** True if the range begins with that text. */
 function starts(bytes: Buffer, range: ByteRange, text: string): boolean {
   if (range.end - range.start <= text.length) return false
   for (let i = 0; i < text.length; i++) if (bytes[range.start + i] !== text.charCodeAt(i)) return false

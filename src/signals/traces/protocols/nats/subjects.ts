@@ -21,7 +21,7 @@ export const operations = {
     kind: SpanKind.client,
     duration: messagingClient,
   },
-  /** JetStream's pull: the messages come by themselves. */
+  /** JetStream's pull: the messages arrive separately. */
   receive: {
     ...shared,
     name: 'receive',
@@ -38,18 +38,18 @@ export const operations = {
   },
 } satisfies Record<string, MessageOperation>
 
-/** Begin subjects that programs make up. */
+/** Prefixes of generated subjects. */
 export const inbox = '_INBOX.'
 export const acknowledgement = '$JS.ACK.'
 export const pull = '$JS.API.CONSUMER.MSG.NEXT.'
 
-/** Parts of JetStream's subjects that are its own words; what else there is names streams and consumers. */
+/** Parts of JetStream's subjects that are fixed words; the others are names of streams and consumers. */
 const words = new Set(
   `$JS API ACCOUNT CONSUMER CREATE DELETE DIRECT DURABLE EVENT ADVISORY FC GET INFO LEADER LIST META METRIC MSG NAMES
   NEXT PEER PURGE REMOVE RESTORE SNAPSHOT STEPDOWN STREAM TEMPLATE UPDATE`.split(/\s+/),
 )
 
-/** What all connections share. */
+/** State shared by all connections. */
 export class Subjects {
   readonly line = new Line()
   readonly destinations = new Destinations(patternOf)
@@ -61,6 +61,6 @@ function patternOf(name: string): Pattern {
   const parts = name.split('.')
   if (parts[0] === '$JS')
     return { template: parts.map(part => (words.has(part) ? part : '*')).join('.'), anonymous: false }
-  // Key-value and object stores: the bucket, and whatever lies in it.
+  // Key-value and object stores: the bucket, and any entry in it.
   return { template: parts.length > 2 ? `${parts[0]}.${parts[1]}.*` : name, anonymous: false }
 }

@@ -10,17 +10,17 @@ import { NumberedRequests } from '../requests-in-flight.ts'
 /** Requests and deliveries of a connection that may wait. */
 const most = 1_024
 const mostConsumers = 256
-/** Bytes of an entry of the table (measured). */
+/** Bytes of a table entry (measured). */
 const entryBytes = 80
-/** Nanoseconds after which no answer is expected any more: no client waits that long by default. */
+/** Nanoseconds after which no response is expected: no client waits that long by default. */
 const patienceNs = 60e9
 
-/** Places of the stream's and the consumer's name in the subject of an acknowledgement (NATS ADR-15, ADR-47). */
+/** Positions of the stream's and the consumer's name in the subject of an acknowledgement (NATS ADR-15, ADR-47). */
 const consumerPart = 3
 const consumerPartWithDomain = 5
 const partsWithDomain = 11
 
-/** What waits for a message to a subject that was made up for it; such subjects are known by a hash of 53 bits. */
+/** Operations waiting for a message to a generated subject, which is identified by a hash of 53 bits. */
 export class Waiting {
   readonly #stream: BrokerStream
   readonly #requests = new NumberedRequests(most)
@@ -32,7 +32,7 @@ export class Waiting {
     this.#stream = stream
   }
 
-  /** Bytes that it keeps beside operations. */
+  /** Bytes that it holds in addition to operations. */
   get bytes(): number {
     return this.#requests.bytes + (this.#consumers?.size ?? 0) * entryBytes
   }
@@ -49,7 +49,7 @@ export class Waiting {
     this.#requests.add(key, operation)
   }
 
-  /** A message for a request's subject. Without a request it is ignored. */
+  /** A message to a request's reply subject. Ignored if there is no such request. */
   answer(bytes: Buffer, subject: ByteRange, status: number, size: number, flow: ByteFlow): void {
     const operation = this.#requests.take(this.keyOf(bytes, subject))
     if (operation === undefined) return
@@ -65,7 +65,7 @@ export class Waiting {
     return this.#consumers?.get(consumerOf(bytes, subject)) === true
   }
 
-  /** An acknowledgement of JetStream, which says "+ACK" if anything (NATS ADR-15 and JetStream's wire API). */
+  /** An acknowledgement of JetStream, with the payload "+ACK" or none (NATS ADR-15 and JetStream's wire API). */
   acknowledge(bytes: Buffer, subject: ByteRange, start: number, size: number, nowNs: number): void {
     this.#consumers ??= new BoundedMap(mostConsumers)
     this.#consumers.set(consumerOf(bytes, subject), true)
@@ -78,7 +78,7 @@ export class Waiting {
     this.#stream.end(operation, nowNs)
   }
 
-  /** The server refuses what was published to this destination. */
+  /** The server rejected a message published to this destination. */
   refused(destination: string, error: string, nowNs: number): void {
     const requests = this.#requests
     for (let each = requests.oldest; each !== undefined; ) {
@@ -94,7 +94,7 @@ export class Waiting {
     }
   }
 
-  /** Gives up what waits too long. */
+  /** Gives up operations that wait too long. */
   expire(nowNs: number): void {
     if (nowNs - this.#expiredNs < patienceNs / 4) return
     this.#expiredNs = nowNs
@@ -109,7 +109,7 @@ export class Waiting {
     }
   }
 
-  /** The connection ended by this `error.type`. */
+  /** The connection ended, with this `error.type`. */
   close(error: string): void {
     this.#requests.drain(operation => this.#end(operation, error, 0))
   }
@@ -118,13 +118,13 @@ export class Waiting {
     this.#requests.drain(operation => this.#stream.connection.release(operation))
   }
 
-  /** A request may still be answered when it has to make room. */
+  /** A request that has to make room may still be answered. */
   #crowdedOut(operation: Operation): void {
     if (operation.call.kind === SpanKind.client) this.#stream.abandon(operation)
     else this.#stream.end(operation, operation.endNs)
   }
 
-  /** A request was not answered. Whether a message was to be acknowledged is not known. */
+  /** An unanswered request fails. A delivery ends normally, as it is unknown whether it was to be acknowledged. */
   #end(operation: Operation, error: string, nowNs: number): void {
     if (operation.call.kind === SpanKind.client) {
       fail(operation.call, error)
@@ -138,7 +138,7 @@ const inProgress = 0x2b575049
 const notAcknowledged = 0x2d4e414b
 const terminated = 0x2b544552
 
-/** Names a stream and a consumer by the part of the subject that ends with them. */
+/** Identifies a stream and a consumer by the part of the subject that ends with them. */
 function consumerOf(bytes: Buffer, { start, end }: ByteRange): number {
   let parts = 1
   for (let at = start; at < end; at++) if (bytes[at] === dot) parts++
@@ -150,7 +150,7 @@ function consumerOf(bytes: Buffer, { start, end }: ByteRange): number {
 
 const dot = 0x2e
 
-/** Two hashes side by side (FNV-1a and one of its kind), never 0. */
+/** Two hashes combined (FNV-1a and a variant), never 0. */
 function hashOf(bytes: Buffer, start: number, end: number): number {
   let one = 0x811c9dc5
   let two = end - start

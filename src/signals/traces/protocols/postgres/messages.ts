@@ -1,4 +1,5 @@
-// The messages of the PostgreSQL protocol 3 (PostgreSQL 15, section 55.7): a type, a length that counts itself, a body.
+// The messages of the PostgreSQL protocol 3 (PostgreSQL 15, section 55.7): a type, a length that includes itself, a
+// body.
 
 import { utf8Text } from '../../../../foundation/lib/utf8-text.ts'
 import { maxStatementBytes } from '../sql/statements.ts'
@@ -10,19 +11,19 @@ export const startupCode = {
   gss: 80_877_104,
 } as const
 
-/** The server takes no longer startup message (MAX_STARTUP_PACKET_LENGTH). */
+/** The server accepts no longer startup message (MAX_STARTUP_PACKET_LENGTH). */
 export const maxStartupBytes = 10_000
 
 /** Bytes of a message's type and length. */
 export const headBytes = 5
 
-/** Least and greatest length by type; 0 for a type that there is not. */
+/** Minimum and maximum length by type; 0 for an invalid type. */
 interface Lengths {
   readonly least: Uint32Array
   readonly most: Uint32Array
 }
 
-/** Bytes in which the names of a message are looked for. */
+/** Maximum bytes in which the names of a message are searched for. */
 export const nameBytes = 256
 
 /** PQ_LARGE_MESSAGE_LIMIT. */
@@ -38,7 +39,7 @@ function lengthsOf(table: Readonly<Record<string, readonly [least: number, most:
   return { least, most }
 }
 
-/** What clients send. */
+/** Messages of clients. */
 export const requestLengths: Lengths = lengthsOf({
   B: [12, large],
   C: [6, 1024],
@@ -56,7 +57,7 @@ export const requestLengths: Lengths = lengthsOf({
   p: [4, 65_536],
 })
 
-/** What servers send. */
+/** Messages of servers. */
 export const responseLengths: Lengths = lengthsOf({
   1: [4, 4],
   2: [4, 4],
@@ -84,7 +85,7 @@ export const responseLengths: Lengths = lengthsOf({
   v: [8, 30_000],
 })
 
-/** Length of the message whose head is at `at`, its type byte included; 0: there is no such message. */
+/** Length of the message whose head is at `at`, including its type byte; 0 if there is no such message. */
 export function messageLength(bytes: Buffer, at: number, lengths: Lengths): number {
   const type = bytes[at]!
   const length = bytes.readUInt32BE(at + 1)
@@ -92,8 +93,8 @@ export function messageLength(bytes: Buffer, at: number, lengths: Lengths): numb
 }
 
 /**
- * Whether `bytes[at, end)` are messages, for somebody who does not know where one begins: heads follow each other up to
- * the end, and none is of a length that hardly any message has.
+ * Whether `bytes[at, end)` are messages, when framing is unknown: heads follow each other up to the end, and none has
+ * an implausible length.
  */
 export function isLikelyFramed(bytes: Buffer, at: number, end: number, lengths: Lengths): boolean {
   if (end - at < headBytes) return false
@@ -108,7 +109,7 @@ export function isLikelyFramed(bytes: Buffer, at: number, end: number, lengths: 
 /** Bytes of ReadyForQuery. */
 const readyBytes = 6
 
-/** True where ReadyForQuery stands at `at`. */
+/** True if there is a ReadyForQuery at `at`. */
 export function isReady(bytes: Buffer, at: number): boolean {
   const state = bytes[at + 5]
   return (
@@ -119,8 +120,8 @@ export function isReady(bytes: Buffer, at: number): boolean {
 }
 
 /**
- * True when `bytes[at, end)` end with ReadyForQuery. Every message that may stand before it ends with a zero, with the
- * length 4 or with the state of another one.
+ * True if `bytes[at, end)` end with ReadyForQuery. Every message that may precede it ends with a zero, with the length
+ * 4 or with the state of another ReadyForQuery.
  */
 export function endsReady(bytes: Buffer, at: number, end: number): boolean {
   const ready = end - readyBytes
@@ -130,7 +131,7 @@ export function endsReady(bytes: Buffer, at: number, end: number): boolean {
   return before === 0 || before === 4 || (ready - readyBytes >= at && isReady(bytes, ready - readyBytes))
 }
 
-/** How many bytes at the end may be the beginning of ReadyForQuery. */
+/** Number of bytes at the end that may be the beginning of ReadyForQuery. */
 export function readyBegun(bytes: Buffer, at: number, end: number): number {
   for (let length = Math.min(readyBytes - 1, end - at); length > 0; length--) {
     const from = end - length
@@ -142,7 +143,7 @@ export function readyBegun(bytes: Buffer, at: number, end: number): number {
   return 0
 }
 
-/** Where the text that begins at `at` has its zero; `end` where there is none before it. */
+/** Offset of the zero that terminates the text at `at`; `end` if there is none before it. */
 export function textEnd(bytes: Buffer, at: number, end: number): number {
   let zero = at
   while (zero < end && bytes[zero] !== 0) zero++
@@ -150,8 +151,8 @@ export function textEnd(bytes: Buffer, at: number, end: number): number {
 }
 
 /**
- * The database that the parameters of a startup message name: names and values in turn. Without one the user's name is
- * the database's.
+ * The database in the parameters of a startup message, which are alternating names and values. Its default is the
+ * user's name.
  */
 export function databaseOf(bytes: Buffer, start: number, end: number): string {
   let database = ''
@@ -166,7 +167,7 @@ export function databaseOf(bytes: Buffer, start: number, end: number): string {
   return database
 }
 
-/** How many bytes of the body of a client's message are read, at most. */
+/** Maximum bytes read of the body of a client's message. */
 export function requestBytes(type: number): number {
   switch (type) {
     case 0x51: // Query
@@ -182,7 +183,7 @@ export function requestBytes(type: number): number {
   }
 }
 
-/** How many bytes of the body of a server's message are read, at most. */
+/** Maximum bytes read of the body of a server's message. */
 export function answerBytes(type: number): number {
   switch (type) {
     case 0x45: // ErrorResponse: its SQLSTATE is the third field

@@ -8,7 +8,7 @@ export class Prepared {
   readonly #words: Interner
   #statements: HeldStatements<string> | undefined
   #portals: HeldStatements<string> | undefined
-  /** Those whose name is empty. */
+  /** The unnamed ones. */
   #statement = unknownStatement
   #portal = unknownStatement
 
@@ -27,7 +27,7 @@ export class Prepared {
     this.#portals?.clear()
   }
 
-  /** Requests were missed: what has no name may be another one by now. */
+  /** Requests were missed: the unnamed ones may have been replaced. */
   forgetUnnamed(): void {
     this.#statement = unknownStatement
     this.#portal = unknownStatement
@@ -56,7 +56,7 @@ export class Prepared {
     this.#portals.set(this.#words.intern(bytes, start, portalEnd), statement)
   }
 
-  /** Execute: what the portal was bound to. */
+  /** Execute: the statement that the portal was bound to. */
   execute(bytes: Buffer, start: number, end: number): SqlStatement {
     const nameEnd = textEnd(bytes, start, end)
     if (nameEnd === start) return this.#portal

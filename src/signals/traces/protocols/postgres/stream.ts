@@ -34,7 +34,7 @@ const execute = 2
 const parse = 3
 const sync = 4
 
-/** Parts of an extended query that came before its Execute. */
+/** Parts of an extended query sent before its Execute. */
 const nothing = 0
 const parsed = 1
 const bound = 2
@@ -48,16 +48,16 @@ export class PostgresStream extends SqlStream {
   readonly #words: Interner
   readonly #prepared: Prepared
   #starting: boolean
-  /** A request for encryption is to be answered by one byte. */
+  /** A request for encryption awaits its one-byte answer. */
   #encryption = false
   #backslash: Backslash
-  /** The extended query that is being sent: what came of it, and the operation that its first message began. */
+  /** The extended query being sent: its progress, and the operation that its first message began. */
   #part = nothing
   #building: Operation | undefined
   #parsedStatement = unknownStatement
-  /** An error makes the server pass over everything up to a Sync that has not been sent yet. */
+  /** After an error the server skips everything up to a Sync that has not been sent yet. */
   #skipping = false
-  /** The server takes data of COPY by the extended protocol, and passes over each Sync. */
+  /** The server receives data of COPY by the extended protocol, and skips each Sync. */
   #copying = false
   /** Requests may have been missed. */
   #deaf = false
@@ -84,7 +84,7 @@ export class PostgresStream extends SqlStream {
   protected lostRequests(flow: ByteFlow): void {
     this.#starting = false
     this.#deaf = true
-    // What was bound is executed, as a rule by the same call.
+    // A bound portal is executed, usually in the same call.
     if (this.#part === bound) this.#execute(flow, unnamedPortal, 0, 1, 0)
     else this.#dropBuilding()
     this.#prepared.forgetUnnamed()
@@ -195,7 +195,7 @@ export class PostgresStream extends SqlStream {
     }
   }
 
-  /** The text ends with a zero, where it is whole. */
+  /** The text ends with a zero, if it is complete. */
   #readStatement(bytes: Buffer, start: number, end: number, messageEnd: number): SqlStatement {
     const limit = Math.min(end, start + maxStatementBytes)
     const zero = textEnd(bytes, start, limit)
@@ -242,7 +242,7 @@ export class PostgresStream extends SqlStream {
     this.push(kind, operation, statement)
   }
 
-  /** What was sent of an extended query is not followed by its Execute. */
+  /** The extended query is not followed by its Execute. */
   #leaveBuilding(): void {
     if (this.#part === parsed) {
       this.push(parse, this.#building, this.#parsedStatement)
@@ -290,7 +290,7 @@ export class PostgresStream extends SqlStream {
     return true
   }
 
-  /** Framing is lost: messages begin at a call's start as a rule, and its end shows whether the server is done. */
+  /** Framing is lost: messages usually begin at the start of a call, and its end shows whether the server is done. */
   #findResponse(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     if (flow.atCall && isLikelyFramed(bytes, at, end, responseLengths)) {
@@ -335,7 +335,7 @@ export class PostgresStream extends SqlStream {
       case 0x47: // CopyInResponse
         this.#copyIn()
         break
-      case 0x57: // CopyBothResponse: a replication goes on for as long as the connection is there
+      case 0x57: // CopyBothResponse: a replication lasts as long as the connection
         this.withdraw()
         break
       case 0x53: // ParameterStatus
@@ -348,7 +348,7 @@ export class PostgresStream extends SqlStream {
     }
   }
 
-  /** Ends what is before the request that it answers, too: those answers were missed. */
+  /** Ends the request that it answers and all earlier ones, whose responses were missed. */
   #ready(): void {
     this.#copying = false
     this.#skipping = false
@@ -368,7 +368,7 @@ export class PostgresStream extends SqlStream {
       this.#copying = false
       this.finish(true)
     } else if (this.requests.size === 0 && this.#deaf && !flow.broken) {
-      // Its request was among the bytes that were lost.
+      // Its request was among the lost bytes.
       const operation = this.connection.begin(flow)
       if (operation !== undefined) this.connection.abandon(operation)
     }
@@ -404,7 +404,7 @@ export class PostgresStream extends SqlStream {
     return '_OTHER'
   }
 
-  /** From now on the server passes over each Sync, also over those that were sent with the query. */
+  /** From now on the server skips each Sync, including those already sent with the query. */
   #copyIn(): void {
     if (this.requests.kind !== execute) return
     this.#copying = true

@@ -2,7 +2,7 @@ import { BoundedMap } from '../../../../foundation/lib/bounded-map.ts'
 import { Interner } from '../../../../foundation/lib/interner.ts'
 import { small } from '../../../../foundation/lib/small-tables.ts'
 
-/** What a command does to the connection's further course. */
+/** Effect of a command on the rest of the connection. */
 export const Effect = {
   none: 0,
   select: 1,
@@ -10,7 +10,7 @@ export const Effect = {
   monitor: 3,
   /** CLIENT, of which REPLY matters. */
   client: 4,
-  /** The connection becomes a stream of what the server executes. */
+  /** The connection becomes a stream of the commands that the server executes. */
   replicate: 5,
   reset: 6,
 } as const
@@ -31,7 +31,7 @@ const effects = new Map<string, Effect>([
   ['RESET', Effect.reset],
 ])
 
-/** Commands whose first argument is a word of the language and not a value. */
+/** Commands whose first argument is a keyword and not a value. */
 const containers = new Set([
   'ACL',
   'CLIENT',
@@ -59,9 +59,9 @@ const mostMarks = 8
 export class Command {
   readonly name: string
   readonly effect: Effect
-  /** Its subcommands by name; undefined where it has none. */
+  /** Its subcommands by name; undefined if it has none. */
   readonly subcommands: BoundedMap<string, Command> | undefined
-  /** With 0, 1, … arguments. */
+  /** Texts with 0, 1, … arguments. */
   readonly #texts: string[]
 
   constructor(name: string, text: string, effect: Effect, container: boolean) {
@@ -72,16 +72,16 @@ export class Command {
     this.#texts.push(`${this.#texts[mostMarks]} …`)
   }
 
-  /** `db.query.text`: the command's words, and a mark for each argument. */
+  /** `db.query.text`: the command's words, and a `?` for each argument. */
   text(argumentCount: number): string {
     return this.#texts[Math.min(argumentCount, mostMarks + 1)]!
   }
 }
 
-/** What does not look like a command. */
+/** Anything that does not look like a command. */
 export const otherCommand: Command = new Command('_OTHER', '_OTHER', Effect.none, false)
 
-/** The commands that were seen, by their names in capital letters. */
+/** The commands seen, by their names in capital letters. */
 export class Commands {
   readonly #words = small(new Interner({ slots: 1_024, maxLength: longestWord }))
   readonly #seen = small(new BoundedMap<string, Command>(1_024))
@@ -98,7 +98,7 @@ export class Commands {
     return command
   }
 
-  /** The subcommand that these bytes name; undefined where they are an argument. */
+  /** The subcommand named by these bytes; undefined if they are an argument. */
   subcommand(command: Command, bytes: Buffer, start: number, end: number): Command | undefined {
     const { subcommands } = command
     const word = subcommands === undefined ? '' : this.word(bytes, start, end)
@@ -111,7 +111,7 @@ export class Commands {
     return found
   }
 
-  /** In capital letters; '' where it does not look like a word of Redis' language. */
+  /** In capital letters; '' if it does not look like a keyword of Redis. */
   word(bytes: Buffer, start: number, end: number): string {
     const length = end - start
     if (length < 1 || length > longestWord || !isLetter(bytes[start]!)) return ''

@@ -1,15 +1,15 @@
 import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { InOrder } from '../in-order.ts'
 
-/** A client's connection to Redis: what its two directions tell each other. */
+/** A client's connection to Redis: the state shared by its two directions. */
 export abstract class Conversation extends InOrder {
   /** Arrays may be messages of a channel. */
   subscribed = false
-  /** Lines may be what others execute. */
+  /** Lines may be commands that others execute. */
   monitoring = false
-  /** The database that commands go to, as text; '' where it is not known. */
+  /** The selected database as text; '' if unknown. */
   database: string
-  /** A command came in the form that nothing else has. */
+  /** A command came in an unambiguous form. */
   certain = false
 
   constructor(connection: StreamConnection) {

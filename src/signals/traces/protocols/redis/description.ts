@@ -5,15 +5,15 @@ import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { describeDatabaseCall, describeDatabaseError } from '../database-call.ts'
 import { type Command, Commands } from './commands.ts'
 
-/** Longer ones are no word that a server means. */
+/** Longer words are not error codes. */
 const longestCode = 32
 
-/** How commands and errors are told, and the texts for that: all connections share them. */
+/** Describes commands and errors. All connections share it and its texts. */
 export class CommandDescription {
   readonly commands = new Commands()
   readonly #words = small(new Interner({ slots: 512, maxLength: longestCode }))
 
-  /** `database`: its number as text, '' where it is not known. */
+  /** `database`: its number as text, '' if unknown. */
   describe(
     call: Call,
     connection: StreamConnection,
@@ -31,7 +31,7 @@ export class CommandDescription {
     )
   }
 
-  /** Of the text of an error reply, which begins at `start`. */
+  /** Takes the error from the text of an error reply, which begins at `start`. */
   describeError(call: Call, bytes: Buffer, start: number, end: number): void {
     let to = start
     while (to < end && to - start <= longestCode && isCodeByte(bytes[to]!)) to++

@@ -1,21 +1,21 @@
-/** What became of reading a line. */
+/** Result of parsing a line. */
 export const Line = { part: 0, whole: 1, bad: 2 } as const
 export type Line = (typeof Line)[keyof typeof Line]
 
-/** More is no length: a double counts exactly so far. */
+/** More digits are not a length: doubles are exact only up to here. */
 const mostDigits = 15
 const unknownLength = 0x3f
 
-/** The number behind a type byte of RESP, and where its line ends. One instance reads one line after the other. */
+/** The number after a type byte of RESP, and the end of its line. One instance parses one line at a time. */
 export class LengthLine {
   /** -1 also stands for "null". */
   value = 0
-  /** RESP3: `?`, the length is not known beforehand. */
+  /** RESP3: `?`, the length is not known in advance. */
   streamed = false
-  /** Behind the line. */
+  /** Offset after the line. */
   next = 0
 
-  /** `at` is the byte behind the type. */
+  /** `at` is the byte after the type. */
   read(bytes: Buffer, at: number, end: number): Line {
     let from = at
     this.value = 0
@@ -50,7 +50,7 @@ export class LengthLine {
   }
 }
 
-/** Whether the line is there; undefined: more bytes are needed to tell. */
+/** Whether the line is complete; undefined if more bytes are needed. */
 export function isFound(line: Line): boolean | undefined {
   return line === Line.part ? undefined : line === Line.whole
 }

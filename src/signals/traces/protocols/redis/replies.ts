@@ -32,11 +32,11 @@ const Type = {
   end: 0x2e,
 } as const
 
-/** What a message is to the requests. */
+/** Relation of a message to the requests. */
 const Message = { reply: 0, confirmation: 1, passing: 2 } as const
 type Message = (typeof Message)[keyof typeof Message]
 
-/** First words of messages that come unasked, in RESP2 as arrays. */
+/** First words of unsolicited messages, which are arrays in RESP2. */
 const pushWords = new Map<string, Message>([
   ['message', Message.passing],
   ['pmessage', Message.passing],
@@ -50,14 +50,14 @@ const pushWords = new Map<string, Message>([
 ])
 const longestPushWord = 12
 
-/** An error's word stands within so many bytes of its text. */
+/** An error's word is within this many bytes of its text. */
 const errorText = 40
 const longestInteger = 24
 const longest = 2 ** 40
-/** Aggregates of unknown length inside of each other, at most. */
+/** Maximum nesting of aggregates of unknown length. */
 const mostStreams = 8
 
-/** What a server sends. Only the outermost level of a message is read; values inside it are counted and passed over. */
+/** Messages of a server. Only the outermost level of a message is read; values inside it are counted and skipped. */
 export class Replies extends ResponseReader {
   readonly #telling: CommandDescription
   readonly #conversation: Conversation
@@ -67,14 +67,14 @@ export class Replies extends ResponseReader {
   #message: Message = Message.reply
   /** The next value is the reply itself, not part of it. */
   #outermost = false
-  /** The rest of a line, the line end behind a string, a string in chunks. */
+  /** Within the rest of a line, the line end after a string, or a string in chunks. */
   #inLine = false
   #atEnd = false
   #inChunks = false
-  /** Values that are needed behind aggregates of unknown length. */
+  /** Values still needed after aggregates of unknown length. */
   readonly #behind = new Array<number>(mostStreams).fill(0)
   #depth = 0
-  /** A confirmation said that no subscription is left. */
+  /** A confirmation reported that no subscription is left. */
   #noneLeft = false
   #startOffset = 0
   #pushed: Message | undefined
@@ -89,7 +89,7 @@ export class Replies extends ResponseReader {
     return this.#values > 0
   }
 
-  /** Whether a reply that a request waits for begins here. */
+  /** Whether a reply to a waiting request begins here. */
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     switch (bytes[at]) {
       case Type.simple:
@@ -142,7 +142,7 @@ export class Replies extends ResponseReader {
     }
   }
 
-  /** A message begins: whose is it? */
+  /** A message begins: determines what it belongs to. */
   #open(flow: ByteFlow): boolean {
     const { bytes, at, end } = flow
     const conversation = this.#conversation
@@ -167,14 +167,14 @@ export class Replies extends ResponseReader {
     return true
   }
 
-  /** The request that the message is about. */
+  /** The request that the message belongs to. */
   get #answered(): Operation | undefined {
     const { first } = this.order
     if (this.#message === Message.reply) return first
     return this.#message === Message.confirmation && first?.id === Effect.subscribe ? first : undefined
   }
 
-  /** Looks at the first value of an array: `pushed` says what its word makes of the message. */
+  /** Reads the first value of an array: `pushed` is the kind of message that its word indicates. */
   #peek(flow: ByteFlow): Line {
     const { bytes, at, end } = flow
     const line = this.#line
@@ -255,7 +255,7 @@ export class Replies extends ResponseReader {
     return true
   }
 
-  /** RESP3: a piece of a string whose length was not known; the one without bytes is the last. */
+  /** RESP3: a piece of a string of unknown length; an empty piece is the last one. */
   #chunk(flow: ByteFlow): boolean {
     const line = this.#line
     if (!this.#inChunks) return this.fault(flow)
@@ -289,7 +289,7 @@ export class Replies extends ResponseReader {
     }
     const pairs = type === Type.map || type === Type.attribute
     this.#values += Math.max(0, pairs ? 2 * line.value : line.value)
-    // Inside of a message, an attribute stands before a value and is none itself.
+    // Within a message, an attribute precedes a value and does not count as one.
     if (type !== Type.attribute || this.#outermost) this.#valueEnd(flow)
     this.#outermost = false
     return true

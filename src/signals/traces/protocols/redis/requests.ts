@@ -10,7 +10,7 @@ const array = 0x2a
 const bulk = 0x24
 const carriageReturn = 0x0d
 
-/** What Redis takes of an inline command is 64 KiB; people type less. */
+/** Redis accepts 64 KiB in an inline command; people type less. */
 const longestInline = 4_096
 const longestWord = 32
 const mostArguments = 2 ** 31
@@ -25,14 +25,14 @@ export class Requests extends RequestReader {
   readonly #conversation: Conversation
   readonly #line = new LengthLine()
   #command: Command = otherCommand
-  /** Words of the request, and how many of them are still to come. */
+  /** Words of the request, and the number still to come. */
   #count = 0
   #left = 0
-  /** The line end behind an argument comes next. */
+  /** The line end after an argument comes next. */
   #atEnd = false
   #hasSubcommand = false
   #database = ''
-  /** Of CLIENT REPLY: its argument. */
+  /** The argument of CLIENT REPLY. */
   #asksReply = ''
   #replies: 0 | 1 | 2 = Reply.on
   #startOffset = 0
@@ -44,11 +44,11 @@ export class Requests extends RequestReader {
   }
 
   override lost(flow: ByteFlow): void {
-    // Its command is known: it is one request, and will have its reply.
+    // Its command is known: it is one request, and will get its reply.
     if (this.#left > 0 && (this.#atEnd || this.#left < this.#count)) this.#finish(flow, flow.received)
     else this.order.discardPartial()
     this.reset()
-    // Another database may have been chosen.
+    // Another database may have been selected.
     this.#conversation.database = ''
     super.lost(flow)
   }
@@ -62,7 +62,7 @@ export class Requests extends RequestReader {
     this.#atEnd = false
   }
 
-  /** For sure: by the first two lines. */
+  /** Certain after the first two lines. */
   protected opens({ bytes, at, end }: ByteFlow): boolean | undefined {
     if (bytes[at] !== array) return false
     const line = this.#line
@@ -82,14 +82,14 @@ export class Requests extends RequestReader {
     return this.#left === 0 ? this.#begin(flow) : this.#argument(flow)
   }
 
-  /** False: more bytes are needed. */
+  /** False if more bytes are needed. */
   #begin(flow: ByteFlow): boolean {
     if (flow.bytes[flow.at] !== array) return this.#inline(flow)
     const line = this.#line
     const found = line.read(flow.bytes, flow.at + 1, flow.end)
     if (found === Line.part) return false
     if (found === Line.bad || line.streamed || line.value > mostArguments) return this.fault(flow)
-    // An empty array is no command, and gets no reply.
+    // An empty array is not a command, and gets no reply.
     if (line.value > 0) this.#start(flow, line.value)
     this.#conversation.certain = true
     flow.at = line.next
@@ -136,7 +136,7 @@ export class Requests extends RequestReader {
     return true
   }
 
-  /** The word with this index is looked at; all others are only counted. */
+  /** Whether the word with this index is read; all others are only counted. */
   #matters(index: number): boolean {
     if (index === 0) return true
     if (index === 1) return this.#command.subcommands !== undefined || this.#command.effect === Effect.select
@@ -159,7 +159,7 @@ export class Requests extends RequestReader {
     }
   }
 
-  /** A command as people and health checks type it: a line of words. */
+  /** A command as typed by people and health checks: a line of words. */
   #inline(flow: ByteFlow): boolean {
     const { bytes, at } = flow
     const stop = lineFeedAt(bytes, at, flow.end)
@@ -187,7 +187,7 @@ export class Requests extends RequestReader {
     }
   }
 
-  /** The request is whole; `endOffset`: of the byte behind it. */
+  /** The request is complete; `endOffset` is the offset after it. */
   #finish(flow: ByteFlow, endOffset: number): void {
     const { order } = this
     const conversation = this.#conversation
@@ -212,12 +212,12 @@ export class Requests extends RequestReader {
       operation.endNs = flow.nowNs
       connection.end(operation)
     } else if (operation !== undefined || command.effect !== Effect.subscribe) {
-      // What confirms a subscription is no reply: nothing would take out what stands for an unknown one.
+      // Confirmations of a subscription are not replies: an entry without an operation would never be removed.
       order.add(operation)
     }
   }
 
-  /** False: CLIENT REPLY OFF or SKIP made the server silent. */
+  /** False if CLIENT REPLY OFF or SKIP made the server silent. */
   #isAnswered(): boolean {
     if (this.#command.effect === Effect.reset || this.#asksReply === 'ON') this.#replies = Reply.on
     else if (this.#asksReply === 'OFF') this.#replies = Reply.off
@@ -231,7 +231,7 @@ export class Requests extends RequestReader {
   }
 }
 
-/** How many words stand on a line; 0 where it is no text. */
+/** Number of words on a line; 0 if it is not text. */
 function wordsIn(bytes: Buffer, start: number, end: number): number {
   let count = 0
   let inside = false

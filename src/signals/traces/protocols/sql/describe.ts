@@ -4,8 +4,8 @@ import { describeDatabase, describeDatabaseError } from '../database-call.ts'
 import type { SqlStatement } from './statements.ts'
 
 /**
- * Tells a call that runs a statement, by the conventions for SQL 1.44: `system` is `db.system.name`, `namespace` the
- * database, '' where it is not known.
+ * Describes a call that runs a statement, by the conventions for SQL 1.44: `system` is `db.system.name`, `namespace`
+ * the database, '' if unknown.
  */
 export function describeSqlCall(
   call: Call,
@@ -26,7 +26,7 @@ export function describeSqlCall(
   if (statement.batch > 0) attributes.add('db.operation.batch.size', statement.batch)
 }
 
-/** The server refused it: `code` is SQLSTATE or the server's own number. */
+/** The server returned an error: `code` is SQLSTATE or the server's own number. */
 export function failSqlCall(call: Call, code: string): void {
   if (call.error !== '') return
   describeDatabaseError(call, code)

@@ -1,7 +1,7 @@
-/** What a backslash in a quoted literal is; `unknown` where nobody saw how the session is set. */
+/** Meaning of a backslash in a quoted literal; `unknown` if the session's setting was not seen. */
 export type Backslash = 'escape' | 'plain' | 'unknown'
 
-/** Where the SQL of databases differs for a lexer. */
+/** Differences between SQL dialects that matter to a lexer. */
 export interface SqlDialect {
   readonly backslash: Backslash
   /** `"text"` is a literal, `` `name` `` an identifier, and `#` begins a comment. */

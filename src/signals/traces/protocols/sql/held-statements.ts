@@ -1,6 +1,6 @@
 import type { SqlStatement } from './statements.ts'
 
-/** Statements of one connection, at most, and the bytes that they may have together. */
+/** Maximum number of statements of one connection, and their maximum bytes together. */
 const most = 1_024
 const mostBytes = 262_144
 /** Bytes of an entry, and of a statement without its texts (measured). */
@@ -8,8 +8,8 @@ const entryBytes = 120
 const statementBytes = 150
 
 /**
- * The statements that a connection may name again. The oldest ones go where there are too many. A statement that
- * connections share is counted for the first one: those of a pool hold the same ones.
+ * The statements that a connection may refer to again. The oldest ones are evicted if there are too many. A statement
+ * shared by connections is counted for the first one, because the connections of a pool hold the same ones.
  */
 export class HeldStatements<K extends string | number> {
   /** Bytes that it holds. */

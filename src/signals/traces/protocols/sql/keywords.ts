@@ -137,7 +137,7 @@ const words = [
   'XA',
 ] as const
 
-/** A word that matters to whoever reads a statement. */
+/** A word with a meaning for the statement reader. */
 export type Keyword = (typeof words)[number]
 
 const longest = Math.max(...words.map(word => word.length))
@@ -151,7 +151,7 @@ for (const word of words) {
   table[slot] = word
 }
 
-/** The keyword that `bytes[start, end)` spells in any case; undefined for any other word. */
+/** The keyword in `bytes[start, end)`, in any case; undefined for any other word. */
 export function keywordOf(bytes: Buffer, start: number, end: number): Keyword | undefined {
   if (end - start > longest || end - start < 2) return undefined
   let hash = 0x811c

@@ -17,7 +17,7 @@ export const Token = {
 } as const
 export type Token = (typeof Token)[keyof typeof Token]
 
-/** What a byte is at the beginning of a token; 0: a sign. */
+/** Class of a byte at the beginning of a token; 0: a sign. */
 const blank = 1
 const letter = 2
 const digit = 3
@@ -35,17 +35,17 @@ const prefixes = new Uint8Array(256)
 for (const text of 'EeBbXxNn') prefixes[text.charCodeAt(0)] = 1
 
 /**
- * Cuts SQL into tokens, in one pass. A literal whose end is not there, or cannot be told, reaches to the end of the text:
- * whatever comes, no byte of a literal is taken for something else.
+ * Splits SQL into tokens, in one pass. A literal whose end is missing or ambiguous reaches to the end of the text, so
+ * that no byte of a literal is ever taken for something else.
  */
 export class SqlLexer {
   /** The newest token is `bytes[start, end)`. */
   bytes: Buffer = Buffer.alloc(0)
   start = 0
   end = 0
-  /** There were blanks or comments in front of it. */
+  /** Blanks or comments preceded it. */
   spaced = false
-  /** The keyword that a word spells. */
+  /** The keyword of a word token. */
   keyword: Keyword | undefined = undefined
   #at = 0
   #limit = 0
@@ -53,7 +53,7 @@ export class SqlLexer {
   #mysql = false
   #dialect: SqlDialect | undefined
 
-  /** Begins with `bytes[start, end)`. `whole`: nothing is missing behind it. */
+  /** Begins with `bytes[start, end)`. `whole`: the text is complete. */
   reset(bytes: Buffer, start: number, end: number, whole: boolean, dialect: SqlDialect): void {
     this.bytes = bytes
     this.#at = start
@@ -74,7 +74,7 @@ export class SqlLexer {
     this.start = at
     const token = at < limit ? this.#token(bytes[at]!) : Token.end
     this.end = this.#at
-    // Of a text that was cut, the last word may lack its end.
+    // In a truncated text, the last word may be incomplete.
     if (token === Token.word && this.end === limit && !this.#whole) return Token.end
     return token
   }
@@ -100,7 +100,7 @@ export class SqlLexer {
         return this.#mysql ? this.#name(0x60) : this.#single(Token.sign)
       case 0x24: // $
         return classes[following] === digit ? this.#parameter() : this.#dollar()
-      case 0x3f: // ?: of PostgreSQL it is an operator
+      case 0x3f: // ?: an operator in PostgreSQL
         return this.#single(this.#mysql ? Token.parameter : Token.sign)
       case 0x28:
         return this.#single(Token.open)
@@ -134,7 +134,10 @@ export class SqlLexer {
     return Token.word
   }
 
-  /** Whatever begins with a digit, up to the first byte that cannot be of a number: 0x1f, 1.5e-3, 1_000, 12months. */
+  /**
+   * Anything that begins with a digit, up to the first byte that cannot be part of a number: 0x1f, 1.5e-3, 1_000,
+   * 12months.
+   */
   #number(): Token {
     const { bytes } = this
     const limit = this.#limit
@@ -168,7 +171,7 @@ export class SqlLexer {
     for (let i = at; i < limit; i++) {
       const byte = bytes[i]!
       if (byte === 0x5c && backslash !== 'plain') {
-        // Where it is not known whether this quote ends the literal, the rest of the text is taken as its part.
+        // If it is unknown whether this quote ends the literal, the rest of the text counts as part of it.
         if (backslash === 'unknown' && bytes[i + 1] === quote) break
         if (backslash === 'escape') i++
       } else if (byte === quote) {
@@ -184,7 +187,7 @@ export class SqlLexer {
     return Token.literal
   }
 
-  /** A quoted identifier. Without its end it is none. */
+  /** A quoted identifier. Without its end it is not one. */
   #name(quote: number): Token {
     const { bytes } = this
     const limit = this.#limit
@@ -216,7 +219,10 @@ export class SqlLexer {
     return this.#until(limit)
   }
 
-  /** True when the `length` bytes at `from` are those at `at`. The first is the only `$` but the last: linear in all. */
+  /**
+   * True if the `length` bytes at `from` equal those at `at`. Only the first and the last of them are `$`, so the total
+   * time is linear.
+   */
   #repeats(from: number, length: number): boolean {
     const { bytes } = this
     const at = this.#at
@@ -241,18 +247,18 @@ export class SqlLexer {
     this.spaced = this.#at > from
   }
 
-  /** MySQL wants a blank behind the dashes (section 11.7). */
+  /** MySQL requires a blank after the dashes (section 11.7). */
   #dashesComment(): boolean {
     const third = this.#at + 2
     return !this.#mysql || third >= this.#limit || classes[this.bytes[third]!] === blank
   }
 
   #skipLine(): void {
-    // Buffer.indexOf would look on behind the statement, where much may lie.
+    // Buffer.indexOf would continue beyond the statement, where there may be many bytes.
     while (this.#at < this.#limit && this.bytes[this.#at++] !== 0x0a);
   }
 
-  /** MySQL runs a comment that begins with `!` (section 11.7), and does not nest comments; PostgreSQL does. */
+  /** MySQL executes a comment that begins with `!` (section 11.7), and does not nest comments; PostgreSQL does. */
   #skipComment(): void {
     const { bytes } = this
     const limit = this.#limit
@@ -285,9 +291,9 @@ export class SqlLexer {
   }
 }
 
-/** Copies the newest token to `to`, which has room, and returns where it ends. */
+/** Copies the newest token to `to`, which has room, and returns its end offset. */
 export function copyToken(lexer: SqlLexer, to: Buffer, at: number): number {
-  // Tokens are short: a call out of the language takes longer than the bytes of most.
+  // Tokens are short: a native call takes longer than copying the bytes of most.
   const { bytes, end } = lexer
   let next = at
   for (let i = lexer.start; i < end; i++) to[next++] = bytes[i]!

@@ -1,19 +1,19 @@
 import type { Keyword } from './keywords.ts'
 import { copyToken, type SqlLexer, Token } from './lexer.ts'
 
-/** Bytes of `db.query.text`, at most. */
+/** Maximum bytes of `db.query.text`. */
 export const maxTextBytes = 1024
 
-/** The states of what stands in parentheses. */
+/** States of the contents of parentheses. */
 const mixed = 0
 const values = 1
 
-/** Deeper parentheses are not looked at one by one. */
+/** Deeper parentheses are not distinguished. */
 const maxDepth = 32
 
 /**
- * A statement without its literals: each is `?`, lists of values behind IN are `(?)`, of rows of values the first stands
- * for all. Ends with the last token that has room.
+ * A statement without its literals: each is `?`, lists of values after IN are `(?)`, and rows of values are represented
+ * by the first one. Ends with the last token that has room.
  */
 export class SanitisedText {
   readonly bytes: Buffer = Buffer.alloc(maxTextBytes)
@@ -21,15 +21,15 @@ export class SanitisedText {
   #full = false
   #last: Token = Token.end
   #lastKeyword: Keyword | undefined
-  /** In a list behind IN of which only values were seen; `listed`: one of them was written. */
+  /** In a list after IN that had only values so far; `listed`: one of them was written. */
   #inList = false
   #listed = false
   #listComma = false
   #depth = 0
   readonly #groups = new Uint8Array(maxDepth)
-  /** Where the comma in front of the newest row of values is; -1: the row before was none, or there is none. */
+  /** Offset of the comma before the newest row of values; -1 if a different group, or nothing, precedes it. */
   readonly #commas = new Int32Array(maxDepth)
-  /** Where the newest group at this depth is a row of values that ended at the end of the text. */
+  /** End of the newest group at this depth if it is a row of values that ended at the end of the text. */
   readonly #rowEnds = new Int32Array(maxDepth)
 
   clear(): void {
@@ -44,7 +44,7 @@ export class SanitisedText {
     this.#groups[0] = mixed
   }
 
-  /** Takes the lexer's newest token. */
+  /** Adds the lexer's newest token. */
   add(token: Token, lexer: SqlLexer): void {
     if (this.#inList && this.#listTakes(token, lexer)) return
     switch (token) {
@@ -96,7 +96,7 @@ export class SanitisedText {
     const row = this.#groups[this.#depth] === values
     if (this.#depth > 0) this.#depth--
     const depth = this.#depth
-    // What holds rows of values only is itself no row, but may be a list behind IN: it is as it is.
+    // A group of only rows of values is not itself a row, but may be a list after IN: it is kept unchanged.
     this.#groups[depth] = mixed
     if (row && this.#commas[depth]! >= 0) {
       this.length = this.#commas[depth]!
@@ -113,7 +113,7 @@ export class SanitisedText {
     this.#write(lexer, false)
   }
 
-  /** True when a list behind IN has taken the token, which shows nothing that its first value does not show. */
+  /** True if the token belongs to a list after IN and adds nothing to its first value. */
   #listTakes(token: Token, lexer: SqlLexer): boolean {
     if (token === Token.literal || token === Token.parameter) {
       if (!this.#listed) this.#writeText('?', false)
@@ -154,7 +154,7 @@ export class SanitisedText {
   }
 }
 
-/** A plus or minus, which belongs to the number behind it. */
+/** A plus or minus, which belongs to the number after it. */
 function isSign(token: Token, lexer: SqlLexer): boolean {
   if (token !== Token.sign) return false
   const byte = lexer.bytes[lexer.start]

@@ -2,11 +2,11 @@ import type { Operation } from '../../../../foundation/model/stream.ts'
 import { RequestsInFlight } from '../requests-in-flight.ts'
 import { type SqlStatement, unknownStatement } from './statements.ts'
 
-/** Requests in flight on one connection, at most. */
+/** Maximum number of requests in flight on one connection. */
 const mostRequests = 65_536
 const noKinds = new Uint8Array(0)
 
-/** The requests of one connection in the order of their answers, with what they are and their statements. */
+/** The requests of one connection in the order of their responses, with their kinds and statements. */
 export class SqlRequests extends RequestsInFlight {
   #kinds = noKinds
   #statements: SqlStatement[] = []
@@ -20,7 +20,7 @@ export class SqlRequests extends RequestsInFlight {
     return super.bytes + this.#textBytes
   }
 
-  /** What the first one is; 0: there is none. */
+  /** Kind of the first request; 0 if there is none. */
   get kind(): number {
     return this.kindAt(0)
   }
@@ -29,12 +29,12 @@ export class SqlRequests extends RequestsInFlight {
     return this.size === 0 ? unknownStatement : this.#statements[this.slotOf(0)]!
   }
 
-  /** 0: there is none with so many before it. */
+  /** 0 if there are not that many. */
   kindAt(index: number): number {
     return index < this.size ? this.#kinds[this.slotOf(index)]! : 0
   }
 
-  /** False: there are too many. `kind` is 1 to 255; `operation` undefined: no span is made of it. */
+  /** False if there are too many. `kind` is 1 to 255; `operation` is undefined for a request without a span. */
   add(kind: number, operation: Operation | undefined, statement: SqlStatement): boolean {
     if (!this.push(operation)) return false
     const slot = this.slotOf(this.size - 1)
@@ -44,14 +44,14 @@ export class SqlRequests extends RequestsInFlight {
     return true
   }
 
-  /** The first one stays, without its operation. */
+  /** Removes the operation of the first request, which stays. */
   withdraw(): Operation | undefined {
     const { first } = this
     if (first !== undefined) this.slots[this.slotOf(0)] = undefined
     return first
   }
 
-  /** Takes out the second one, which has no operation. */
+  /** Removes the second request, which has no operation. */
   removeSecond(): void {
     const first = this.slotOf(0)
     const second = this.slotOf(1)

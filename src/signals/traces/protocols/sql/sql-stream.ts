@@ -12,11 +12,11 @@ const mostOperations = 4_096
 /** A client's connection to a database that answers in the order of the requests. */
 export abstract class SqlStream extends Framing {
   protected readonly requests: SqlRequests = new SqlRequests()
-  /** The database; '' where it is not known. */
+  /** The database; '' if unknown. */
   protected namespace = ''
-  /** Responses may have been missed, so that requests that seem to be in flight may be over. */
+  /** Responses may have been missed, so requests that seem to be in flight may have ended. */
   protected blind = false
-  /** Requests of this kind make a span only when they fail. */
+  /** Requests of this kind have a span only if they fail. */
   readonly #silent: number
   #operations = 0
   #responsesBroken: boolean
@@ -46,7 +46,7 @@ export abstract class SqlStream extends Framing {
     return super.fault(flow)
   }
 
-  /** Reads the message of the client at `flow.at`. False: more bytes are needed, or there is none. */
+  /** Reads the message of the client at `flow.at`. False if more bytes are needed, or there is none. */
   protected abstract readRequest(flow: ByteFlow): boolean
 
   /** The same for a message of the server. */
@@ -90,7 +90,7 @@ export abstract class SqlStream extends Framing {
     this.#spokeNs = flow.nowNs
   }
 
-  /** A request begins. Undefined: there is no room, which is counted. */
+  /** A request begins. Undefined if there is no room, which is counted. */
   protected begin(flow: ByteFlow): Operation | undefined {
     const operation = this.connection.begin(flow)
     if (operation === undefined) return undefined
@@ -102,20 +102,20 @@ export abstract class SqlStream extends Framing {
     return operation
   }
 
-  /** Gives back an operation that is not among the requests. */
+  /** Returns an operation that is not among the requests. */
   protected drop(operation: Operation): void {
     this.#operations--
     this.connection.release(operation)
   }
 
-  /** A request is to be answered. With too many of them the connection is given up. */
+  /** A request awaits its response. With too many of them the connection is given up. */
   protected push(kind: number, operation: Operation | undefined, statement: SqlStatement): void {
     if (this.requests.add(kind, operation, statement)) return
     if (operation !== undefined) this.drop(operation)
     this.refuse()
   }
 
-  /** The first request is over. `reported`: a span is made of it. */
+  /** The first request ended. `reported`: it gets a span. */
   protected finish(reported: boolean): void {
     const operation = this.requests.shift()
     if (operation === undefined) return
@@ -129,13 +129,13 @@ export abstract class SqlStream extends Framing {
     this.finish(this.requests.kind !== this.#silent)
   }
 
-  /** The first request goes on without an operation. */
+  /** The first request continues without an operation. */
   protected withdraw(): void {
     const operation = this.requests.withdraw()
     if (operation !== undefined) this.drop(operation)
   }
 
-  /** All requests are over, since `endNs` (0: now) or since they began. */
+  /** All requests ended, at `endNs` (0: now) or at their own beginning. */
   protected settle(endNs: number): void {
     while (this.requests.size > 0) {
       const { first } = this.requests
@@ -150,13 +150,13 @@ export abstract class SqlStream extends Framing {
     while (this.requests.size > 0) this.finish(false)
   }
 
-  /** The client speaks again: its requests are answered, even if the answers were not seen. */
+  /** The client sends again: its requests have been answered, even if the responses were not seen. */
   #turn(): void {
     this.#serverSpoke = false
     if ((this.blind || this.#responsesBroken) && !this.uploads) this.settle(this.#spokeNs)
   }
 
-  /** Whether a span is made of the first request. */
+  /** Whether the first request gets a span. */
   #isReported(): boolean {
     return this.confirmed && this.requests.kind !== this.#silent
   }

@@ -8,23 +8,23 @@ import { SqlLexer, Token } from './lexer.ts'
 import { maxTextBytes, SanitisedText } from './sanitised-text.ts'
 import { maxSummaryBytes, SqlSummary, type TargetKind } from './summary.ts'
 
-/** What is told of a statement: texts of the database conventions 1.44, '' where there is none, which never change. */
+/** Attributes of a statement: texts of the database conventions 1.44, '' if there is none. Immutable. */
 export interface SqlStatement {
   /** `db.query.text`: without literals. */
   readonly text: string
   /** `db.query.summary`. */
   readonly summary: string
-  /** `db.operation.name`, where there is one operation. */
+  /** `db.operation.name`, if there is one operation. */
   readonly operation: string
-  /** `db.collection.name`, where that has one target. */
+  /** `db.collection.name`, if the operation has one target. */
   readonly collection: string
   /** `db.stored_procedure.name`. */
   readonly procedure: string
-  /** The database that `USE` names. */
+  /** The database of a `USE`. */
   readonly database: string
-  /** `db.operation.batch.size`: statements of the text, where there are several; else 0. */
+  /** `db.operation.batch.size`: number of statements in the text if there are several; otherwise 0. */
   readonly batch: number
-  /** How many connections hold it, to name it again. */
+  /** Number of connections that hold it for reuse. */
   holders: number
 }
 
@@ -40,20 +40,20 @@ export const unknownStatement: SqlStatement = {
   holders: 0,
 }
 
-/** Of a statement so many bytes are read, at most. */
+/** Maximum bytes of a statement that are read. */
 export const maxStatementBytes = 8192
 
 const batchWord = 'BATCH '
 
-/** A statement and the bytes of its summary as Latin-1, which tell apart texts that were cut to the same. */
+/** A statement and the bytes of its summary as Latin-1, which distinguish texts that were cut to the same prefix. */
 interface Known {
   readonly summary: string
   readonly statement: SqlStatement
 }
 
 /**
- * Reads statements. Those that differ in their literals only are one object, so they make no garbage; the least used of
- * too many are forgotten.
+ * Parses statements. Those that differ only in their literals are one object, so they produce no garbage; if there are
+ * too many, the least used ones are evicted.
  */
 export class SqlStatements {
   readonly #lexer = new SqlLexer()
@@ -62,7 +62,7 @@ export class SqlStatements {
   readonly #first = new Single()
   readonly #texts: Interner
   readonly #known: BoundedMap<string, Known>
-  /** The summaries of the text's statements, with `; ` between them; equal neighbours are one. */
+  /** The summaries of the text's statements, separated by `; `; equal neighbours are merged. */
   readonly #summary = Buffer.alloc(maxSummaryBytes)
   #length = 0
   #lastFrom = 0
@@ -74,7 +74,7 @@ export class SqlStatements {
     this.#known = small(new BoundedMap(capacity))
   }
 
-  /** Reads `bytes[start, end)`, of a statement that is longer when it is not `whole`. */
+  /** Parses `bytes[start, end)`, the beginning of a longer statement unless `whole`. */
   read(bytes: Buffer, start: number, end: number, whole: boolean, dialect: SqlDialect): SqlStatement {
     const lexer = this.#lexer
     const text = this.#text
@@ -95,7 +95,7 @@ export class SqlStatements {
     return this.#find()
   }
 
-  /** One statement of the text is over. */
+  /** One statement of the text ended. */
   #take(): void {
     const one = this.#one
     if (one.operations > 0) {
@@ -164,7 +164,7 @@ export class SqlStatements {
   }
 }
 
-/** What the first statement of a text was. Its ranges are those of the summary. */
+/** The first statement of a text. Its ranges are those of the summary. */
 class Single {
   operations = 0
   targets = 0

@@ -2,13 +2,13 @@ import { ByteRange } from '../../../../foundation/lib/byte-range.ts'
 import type { Keyword } from './keywords.ts'
 import { copyToken, type SqlLexer, Token } from './lexer.ts'
 
-/** Bytes of `db.query.summary`, at most. */
+/** Maximum bytes of `db.query.summary`. */
 export const maxSummaryBytes = 255
 
-/** What a target is. */
+/** Kind of a target. */
 export type TargetKind = 'none' | 'collection' | 'procedure' | 'database'
 
-/** What a statement may begin with. Any other word tells nothing, and may be anything. */
+/** Words that a statement may begin with. Any other word has no known meaning, and may be anything. */
 const verbs = new Set<Keyword>([
   'ABORT',
   'ALTER',
@@ -90,7 +90,7 @@ const verbs = new Set<Keyword>([
   'VALUES',
   'XA',
 ])
-/** Statements that name their target next, but for the words of `beforeTarget`. */
+/** Statements whose target comes next, apart from the words of `beforeTarget`. */
 const directTargets = new Map<Keyword, TargetKind>([
   ['ANALYZE', 'collection'],
   ['CALL', 'procedure'],
@@ -110,13 +110,13 @@ const directTargets = new Map<Keyword, TargetKind>([
   ['USE', 'database'],
   ['VACUUM', 'collection'],
 ])
-/** Of these, commas lead to further targets. */
+/** In these, commas are followed by further targets. */
 const manyTargets = new Set<Keyword>(['UPDATE', 'TRUNCATE', 'LOCK', 'VACUUM', 'ANALYZE'])
-/** Their FROM names tables, rather than a file or a cursor. */
+/** Their FROM is followed by tables, rather than a file or a cursor. */
 const namesTables = new Set<Keyword>(['DELETE', 'SELECT', 'UPDATE'])
-/** Statements whose next word tells what they do. */
+/** Statements whose second word is part of the operation. */
 const twoWords = new Set<Keyword>(['CREATE', 'DROP', 'ALTER', 'START', 'SHOW'])
-/** Between CREATE and the kind of thing. */
+/** Between CREATE and the kind of object. */
 const beforeKind = new Set<Keyword>([
   'FOREIGN',
   'FULL',
@@ -145,7 +145,7 @@ const kinds = new Map<Keyword, TargetKind>([
   ['TYPE', 'none'],
   ['VIEW', 'collection'],
 ])
-/** What follows is a program. */
+/** A program follows. */
 const programs = new Set<Keyword>(['EVENT', 'FUNCTION', 'PROCEDURE', 'TRIGGER'])
 /** Between an operation and its target. */
 const beforeTarget = new Set<Keyword>([
@@ -172,7 +172,7 @@ const beforeTarget = new Set<Keyword>([
   'VERBOSE',
   'VIEW',
 ])
-/** Behind these no comma leads to a table. */
+/** After these, a comma is not followed by a table. */
 const endsTables = new Set<Keyword>([
   'EXCEPT',
   'FETCH',
@@ -190,18 +190,18 @@ const endsTables = new Set<Keyword>([
   'WHERE',
   'WINDOW',
 ])
-/** In the midst of a statement these begin an operation, where a parenthesis stands before them. */
+/** Within a statement these begin an operation if a parenthesis precedes them. */
 const inner = new Set<Keyword>(['DELETE', 'INSERT', 'MERGE', 'UPDATE'])
 
 const maxDepth = 64
-/** What is known of a depth of parentheses: FROM names tables, a comma leads to one, a JOIN was there. */
+/** State of a depth of parentheses: FROM is followed by tables, a comma is followed by one, a JOIN was seen. */
 const takesFrom = 1
 const listsTables = 2
 const hasJoin = 4
 
 /**
- * The operations of one statement and their targets, in the order in which they stand (database conventions 1.44,
- * "Generating a summary of the query").
+ * The operations of one statement and their targets, in order of occurrence (database conventions 1.44, "Generating a
+ * summary of the query").
  */
 export class SqlSummary {
   readonly bytes: Buffer = Buffer.alloc(maxSummaryBytes)
@@ -212,7 +212,7 @@ export class SqlSummary {
   readonly operation: ByteRange = new ByteRange()
   readonly target: ByteRange = new ByteRange()
   targetKind: TargetKind = 'none'
-  /** It is USE. */
+  /** Whether it is a USE statement. */
   get uses(): boolean {
     return this.#main === 'USE'
   }
@@ -226,19 +226,19 @@ export class SqlSummary {
   #main: Keyword | undefined
   /** The first word is still to come. */
   #opening = true
-  /** Operations may stand in it: WITH, EXPLAIN. */
+  /** It may contain operations: WITH, EXPLAIN. */
   #nests = false
-  /** EXPLAIN was the newest word but for its options. */
+  /** The newest word was EXPLAIN, apart from its options. */
   #explains = false
   /** Parentheses around options of EXPLAIN. */
   #options = 0
-  /** The second word of an operation is to come. */
+  /** The second word of an operation is still to come. */
   #wantsKind = false
   #wantsTarget = false
   #wantedKind: TargetKind = 'none'
-  /** A target's name was begun. */
+  /** A target's name has begun. */
   #naming = false
-  /** What comes is not looked at. */
+  /** The rest is ignored. */
   #over = false
 
   clear(): void {
@@ -264,7 +264,7 @@ export class SqlSummary {
     this.#over = false
   }
 
-  /** Takes the lexer's newest token. */
+  /** Adds the lexer's newest token. */
   add(token: Token, lexer: SqlLexer): void {
     if (this.#over) return
     if (!this.#naming || !this.#continueName(token, lexer)) {
@@ -287,7 +287,7 @@ export class SqlSummary {
     } else if (keyword !== undefined) this.#addKeyword(keyword, lexer)
   }
 
-  /** The first word of a statement, but for the options of EXPLAIN. */
+  /** The first word of a statement, apart from the options of EXPLAIN. */
   #open(lexer: SqlLexer): void {
     const { keyword } = lexer
     if (keyword === 'WITH') {
@@ -318,7 +318,7 @@ export class SqlSummary {
     this.#flags[this.#depth] = manyTargets.has(keyword) ? flags | listsTables : flags
   }
 
-  /** The word behind CREATE, SHOW and the like. */
+  /** The word after CREATE, SHOW and similar ones. */
   #addKind(lexer: SqlLexer): void {
     const { keyword } = lexer
     if (keyword !== undefined && beforeKind.has(keyword)) return
@@ -418,7 +418,7 @@ export class SqlSummary {
     if (this.#main === 'CREATE' && this.#wantedKind === 'procedure') this.#over = true
   }
 
-  /** Takes what belongs to a name that was begun: `.table` behind a schema. */
+  /** Takes tokens that continue a name: `.table` after a schema. */
   #continueName(token: Token, lexer: SqlLexer): boolean {
     const part = (token === Token.word || token === Token.name) && this.#last === Token.dot
     if (token !== Token.dot && !part) return false

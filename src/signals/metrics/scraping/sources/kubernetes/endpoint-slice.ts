@@ -13,23 +13,23 @@ import { PodJoin } from './pod-join.ts'
 import { readTargetRef } from './target-ref.ts'
 import type { Joined, Labels, Role, WatchedGroup } from './watched.ts'
 
-/** The API allows 1000 endpoints of 100 addresses, and 20000 ports. */
+/** Limits of the API: 1000 endpoints with 100 addresses, and 20000 ports. */
 const maxEndpoints = 1_000
 const maxAddresses = 100
 const maxPorts = 20_000
-/** The label by which a slice names its service (well-known labels of Kubernetes). */
+/** Label with the name of the slice's service (well-known labels of Kubernetes). */
 const serviceName = 'kubernetes.io/service-name'
 
 interface Endpoint {
   readonly addresses: readonly string[]
   readonly labels: Labels
-  /** Name of the node whose labels are joined; '' for none. */
+  /** Name of the node whose labels are added; '' for none. */
   readonly node: string
-  /** Key of the pod that it is; '' for none. */
+  /** Key of its pod; '' for none. */
   readonly pod: string
 }
 
-/** A target for each port of each address of a slice (discovery.k8s.io/v1 `EndpointSlice`). */
+/** A target per port of each address of a slice (discovery.k8s.io/v1 `EndpointSlice`). */
 export const endpointSliceRole: Role = {
   resource: 'endpointslices',
   joins: ['pods', 'services'],
@@ -44,7 +44,7 @@ class EndpointSlice implements WatchedGroup {
   readonly key: string
   readonly refs: readonly string[]
   readonly #labels: Labels
-  /** Key of its service; '' where it has none. */
+  /** Key of its service; '' for none. */
   readonly #service: string
   readonly #ports: readonly { readonly number: number | undefined; readonly labels: Labels }[]
   readonly #endpoints: readonly Endpoint[]

@@ -13,7 +13,7 @@ import { PodJoin } from './pod-join.ts'
 import { readTargetRef, type TargetRef } from './target-ref.ts'
 import type { Joined, Labels, Role, WatchedGroup } from './watched.ts'
 
-/** The controller of Kubernetes itself cuts them at 1000. */
+/** Kubernetes' own controller limits them to 1000. */
 const maxAddresses = 10_000
 const maxPorts = 1_000
 
@@ -27,11 +27,11 @@ interface Address {
 
 interface Subset {
   readonly ports: readonly { readonly number: number; readonly labels: Labels }[]
-  /** Those that are ready come first. */
+  /** Ready ones first. */
   readonly addresses: readonly Address[]
 }
 
-/** A target for each port of each address of a service (core v1 `Endpoints`). */
+/** A target per port of each address of a service (core v1 `Endpoints`). */
 export const endpointsRole: Role = {
   resource: 'endpoints',
   joins: ['pods', 'services'],

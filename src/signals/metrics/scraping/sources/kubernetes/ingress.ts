@@ -4,7 +4,7 @@ import type { Labels, Role } from './watched.ts'
 
 const maxRules = 10_000
 
-/** A target for each path of each host of an ingress (networking.k8s.io/v1 `Ingress`). */
+/** A target per path of each host of an ingress (networking.k8s.io/v1 `Ingress`). */
 export const ingressRole: Role = {
   resource: 'ingresses',
   joins: [],
@@ -42,7 +42,10 @@ function pathsOf(http: unknown): readonly string[] {
   return paths.length === 0 ? ['/'] : paths
 }
 
-/** Whether a host is that of a certificate, in which `*` stands for the first label (RFC 6125, section 6.4.3). */
+/**
+ * Whether a host matches one of the certificates' names, in which `*` stands for the first label (RFC 6125, section
+ * 6.4.3).
+ */
 function isSecured(secured: ReadonlySet<string>, host: string): boolean {
   const dot = host.indexOf('.')
   return secured.has(host) || (dot >= 0 && secured.has(`*${host.slice(dot)}`))

@@ -27,7 +27,7 @@ import type { Joined, Resource, Role, Watched, WatchedGroup } from './watched.ts
 
 type Settings = SettingsOf<'kubernetes'>
 
-/** Changes are gathered for so long before groups are made of them. */
+/** Time for which changes are collected before groups are updated, in milliseconds. */
 const gatherMs = 20
 
 const roles: Readonly<Record<Settings['role'], Role>> = {
@@ -39,7 +39,7 @@ const roles: Readonly<Record<Settings['role'], Role>> = {
   ingress: ingressRole,
 }
 
-/** Paths of the API, without the namespace. */
+/** API paths without the namespace. */
 const collections: Readonly<Record<Resource, { readonly api: string; readonly inNamespace: boolean }>> = {
   pods: { api: '/api/v1', inNamespace: true },
   services: { api: '/api/v1', inNamespace: true },
@@ -56,11 +56,11 @@ export interface KubernetesTargetsOptions extends SourceOptions {
 }
 
 /**
- * Targets from the API server of Kubernetes, with the labels of Prometheus 3 (kubernetes_sd_config). A role is followed by
- * a list and a watch for each namespace, and so is what its objects are joined with. Nothing is told before all of these
- * are known once: a target without the labels of its service would be another target.
+ * Targets from the Kubernetes API server, with the labels of Prometheus 3 (kubernetes_sd_config). The objects of a
+ * role, and those joined with them, are followed by a list and a watch per namespace. Nothing is reported before all
+ * first lists have arrived: without the labels of its service, a target would be a different one.
  *
- * Left out of the labels are values of annotations beyond 4096 characters, and what `kubectl apply` keeps there.
+ * Annotations above 4096 characters and the annotation of `kubectl apply` are not added to labels.
  */
 export class KubernetesTargets implements TargetSource {
   readonly #settings: Settings
@@ -71,17 +71,17 @@ export class KubernetesTargets implements TargetSource {
   readonly #meta = new MetaLabels()
   readonly #stopping = new AbortController()
   readonly #groups: ObjectTable<WatchedGroup>
-  /** Objects that groups are joined with, and what does that. */
+  /** Objects joined with groups, and access to them. */
   readonly #joins = new Map<Resource, ObjectTable<Watched>>()
   readonly #joined: Joined
-  /** Keys of groups by what goes into them. */
+  /** Keys of groups by the objects that are joined with them. */
   readonly #byRef = new Map<string, Set<string>>()
-  /** Keys of groups some of whose targets were left out. */
+  /** Keys of groups with omitted targets. */
   readonly #cut = new Set<string>()
-  /** Keys of groups that are to be made anew. */
+  /** Keys of groups to be updated. */
   readonly #dirty = new Set<string>()
   readonly #watches: ResourceWatch[] = []
-  /** Watches that have not brought a first list. */
+  /** Watches without a first list. */
   readonly #awaited = new Set<string>()
   #client: ApiClient | undefined
   #timer: NodeJS.Timeout | undefined
@@ -90,7 +90,7 @@ export class KubernetesTargets implements TargetSource {
   constructor(settings: Settings, options: KubernetesTargetsOptions) {
     this.#settings = settings
     this.#options = options
-    // Each request that runs listens to it, and there is a watch for each namespace.
+    // Each running request listens to it, and each namespace has a watch.
     setMaxListeners(0, this.#stopping.signal)
     this.#timing = { ...usualTiming, ...options.timing }
     this.#role = roles[settings.role]
@@ -163,7 +163,7 @@ export class KubernetesTargets implements TargetSource {
     for (const watch of watches) void watch.run()
   }
 
-  /** Tries until there is one. */
+  /** Retries until it succeeds. */
   async #findAccess(): Promise<ClusterAccess | undefined> {
     const stop = this.#stopping.signal
     const { environment = process.env } = this.#options
@@ -215,7 +215,7 @@ export class KubernetesTargets implements TargetSource {
     return watch
   }
 
-  /** Undefined: it has listed, and watches. */
+  /** `fault` is undefined once the watch has its list. */
   #report(subject: string, fault: Fault | undefined): void {
     if (this.#stopping.signal.aborted) return
     this.#told.report(subject, fault)
@@ -261,7 +261,7 @@ export class KubernetesTargets implements TargetSource {
     this.#timer = setTimeout(() => void this.#make(), gatherMs).unref()
   }
 
-  /** Makes groups of what has changed, a little at a time. */
+  /** Updates the groups that changed, in slices. */
   async #make(): Promise<void> {
     this.#timer = undefined
     this.#busy = true
@@ -282,7 +282,7 @@ export class KubernetesTargets implements TargetSource {
   }
 }
 
-/** Targets of a cluster of Kubernetes (`kubernetes_sd_configs`). */
+/** Source kind for `kubernetes_sd_configs`. */
 export const kubernetesSource: SourceKind<'kubernetes'> = {
   kind: 'kubernetes',
   open: (settings, options) => new KubernetesTargets(settings, options),
@@ -306,7 +306,7 @@ function selectorOf(labelSelector: string, fieldSelector: string): string {
     .join('&')
 }
 
-/** Outside of a cluster what kubectl takes; '' for the account of our own pod, or where there is none. */
+/** Outside of a cluster kubectl's file; '' for our own pod's account, or if there is none. */
 function usualKubeconfig({ KUBERNETES_SERVICE_HOST, KUBECONFIG, HOME }: NodeJS.ProcessEnv): string {
   if (KUBERNETES_SERVICE_HOST) return ''
   const [first = ''] = (KUBECONFIG ?? '').split(delimiter)

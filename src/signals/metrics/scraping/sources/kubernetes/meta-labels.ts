@@ -7,16 +7,16 @@ import { labelPart } from '../_labels.ts'
 export const metaPrefix = '__meta_kubernetes_'
 export const namespaceLabel = `${metaPrefix}namespace`
 
-/** The validation of Kubernetes allows 253 for a prefix and 63 for a name. */
+/** Kubernetes allows 253 characters for a prefix and 63 for a name. */
 const maxName = 317
 const maxEntries = 1_000
-/** Longer ones are documents that somebody put there; no rule looks at them, and each pod would keep them in memory. */
+/** Longer values are documents, which rules do not use, and every pod would keep them in memory. */
 const maxValue = 4_096
 const maxNames = 16_384
-/** The whole object once more, as `kubectl apply` left it. */
+/** Copy of the whole object, as of the last `kubectl apply`. */
 const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** Where an object is, as the API tells it. */
+/** Name of an object in the API. */
 export interface ObjectName {
   readonly name: string
   readonly namespace: string
@@ -24,7 +24,7 @@ export interface ObjectName {
   readonly key: string
 }
 
-/** Undefined: this is no object of Kubernetes. */
+/** Undefined if it is not a Kubernetes object. */
 export function objectName(object: JsonObject): ObjectName | undefined {
   const metadata = objectOf(object.metadata)
   const name = textOf(metadata.name, 253)
@@ -33,7 +33,7 @@ export function objectName(object: JsonObject): ObjectName | undefined {
   return { name, namespace, key: namespace === '' ? name : `${namespace}/${name}` }
 }
 
-/** Labels of targets made of objects: one text in memory for what many objects share. */
+/** Labels of targets from objects. Texts that many objects share are kept in memory once. */
 export class MetaLabels {
   readonly #interning = new Interning()
   readonly #names = small(new BoundedMap<string, string>(maxNames))
@@ -42,12 +42,12 @@ export class MetaLabels {
     return this.#interning.text(text)
   }
 
-  /** Sets a label, unless it would be empty, which is none. */
+  /** Sets a label, unless it is empty. */
   set(labels: Map<string, string>, name: string, value: string): void {
     if (value !== '') labels.set(`${metaPrefix}${name}`, this.#interning.text(value))
   }
 
-  /** `…_name`, and labels and annotations of an object of this role. */
+  /** Adds `…_name`, and the labels and annotations of an object of this role. */
   addObject(labels: Map<string, string>, role: string, object: JsonObject): void {
     const metadata = objectOf(object.metadata)
     this.set(labels, `${role}_name`, textOf(metadata.name, 253))
@@ -55,7 +55,7 @@ export class MetaLabels {
     this.addEntries(labels, `${role}_annotation`, metadata.annotations)
   }
 
-  /** `<kind>_<name>` and `<kind>present_<name>` of each entry. */
+  /** Adds `<kind>_<name>` and `<kind>present_<name>` for each entry. */
   addEntries(labels: Map<string, string>, kind: string, entries: unknown, present = `${kind}present`): void {
     let left = maxEntries
     for (const [name, value] of Object.entries(objectOf(entries))) {

@@ -6,10 +6,10 @@ import { isPort } from './pod.ts'
 import type { Labels, Role, Watched } from './watched.ts'
 
 const maxAddresses = 100
-/** Which address is the target's, the first that there is. */
+/** Preferred address types of a node, in order. */
 const order = ['InternalIP', 'InternalDNS', 'ExternalIP', 'ExternalDNS', 'LegacyHostIP', 'Hostname']
 
-/** A node as its pods are joined with it. */
+/** Labels of a node for joining with its pods. */
 export interface NodeLabels extends Watched {
   readonly labels: Labels
 }
@@ -23,7 +23,7 @@ export function readNodeLabels(object: JsonObject, meta: MetaLabels): NodeLabels
   return { key: named.name, labels }
 }
 
-/** A target for each node (core v1 `Node`): its kubelet. */
+/** A target per node (core v1 `Node`): its kubelet. */
 export const nodeRole: Role = {
   resource: 'nodes',
   joins: [],

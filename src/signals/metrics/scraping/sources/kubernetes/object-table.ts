@@ -3,18 +3,18 @@ import { objectOf, textOf } from '../../../../../foundation/lib/json-fields.ts'
 import { keeperOf, type ObjectKeeper } from '../../../../../identity/discovery/kubernetes/resource-watch.ts'
 import type { Watched } from './watched.ts'
 
-/** Of one resource. */
+/** Maximum objects of one resource. */
 export const maxObjects = 100_000
 
 export interface ObjectTableOptions<Kept extends Watched> {
   read(object: JsonObject): Kept | undefined
-  /** Undefined: it is gone, or another one of its name is there now. */
+  /** `now` is undefined if the object was deleted; another one with its name may exist by then. */
   changed(key: string, before: Kept | undefined, now: Kept | undefined): void
-  /** An object found no room. */
+  /** Called if there is no room for an object. */
   full(): void
 }
 
-/** What is kept of the objects of one resource, of all its watches. */
+/** Kept data of the objects of one resource, from all of its watches. */
 export class ObjectTable<Kept extends Watched> {
   readonly #options: ObjectTableOptions<Kept>
   readonly #byUid = new Map<string, Kept>()
@@ -32,7 +32,7 @@ export class ObjectTable<Kept extends Watched> {
     return this.#byKey.keys()
   }
 
-  /** Keeps the objects of one watch. */
+  /** Keeper for the objects of one watch. */
   keeper(): ObjectKeeper {
     return keeperOf(
       object => this.#take(object),
@@ -59,7 +59,7 @@ export class ObjectTable<Kept extends Watched> {
     const kept = this.#byUid.get(uid)
     if (kept === undefined) return
     this.#byUid.delete(uid)
-    // One that was made anew under the name of another may be told before that is told to be gone.
+    // The event of a replacement with the same name may come before that of the deletion.
     if (this.#byKey.get(kept.key) !== kept) return
     this.#byKey.delete(kept.key)
     this.#options.changed(kept.key, kept, undefined)

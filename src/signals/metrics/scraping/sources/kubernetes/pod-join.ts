@@ -2,22 +2,22 @@ import { addPort } from './pod.ts'
 import type { ContainerPort, Joined, JoinedPod, Labels, PodContainer } from './watched.ts'
 
 /**
- * Of all targets of one object together. Addresses times ports times the labels of pods grow beyond all memory, and whoever
- * has one namespace may write such an object.
+ * Maximum labels of all targets of one object. Addresses, ports and labels multiply, and a user with access to one
+ * namespace can create such an object.
  */
 const maxLabels = 1_000_000
 
 interface Seen {
   readonly pod: JoinedPod
-  /** Ports of the pod that an endpoint names. */
+  /** Ports of the pod that are named by an endpoint. */
   readonly named: Set<number>
-  /** The first port of that number in each of its containers. */
+  /** First port with each number in each container. */
   readonly byNumber: ReadonlyMap<number, readonly { container: PodContainer; port: ContainerPort }[]>
 }
 
 /**
- * The targets of endpoints. Those that are pods get what is known of the pod, and ports of its containers that no endpoint
- * names become targets too (Prometheus, kubernetes_sd_config, roles `endpoints` and `endpointslice`).
+ * Targets of endpoints. Those that are pods get the labels of the pod, and container ports that no endpoint names
+ * become targets too (Prometheus, kubernetes_sd_config, roles `endpoints` and `endpointslice`).
  */
 export class PodJoin {
   readonly #joined: Joined
@@ -29,12 +29,12 @@ export class PodJoin {
     this.#joined = joined
   }
 
-  /** There is no room for more. */
+  /** Whether there is no room for more. */
   get isFull(): boolean {
     return this.#labels >= maxLabels
   }
 
-  /** Adds the target of an endpoint. `podKey` is '' where it is no pod, `port` undefined where it has none. */
+  /** Adds the target of an endpoint. `podKey` is '' if it is not a pod, `port` undefined for no port. */
   add(target: Map<string, string>, podKey: string, port: number | undefined): void {
     const seen = podKey === '' ? undefined : this.#see(podKey)
     if (seen !== undefined) {
@@ -47,7 +47,7 @@ export class PodJoin {
     this.#push(target)
   }
 
-  /** All of them, with those of the ports that were not named. `key` is that of the object. */
+  /** All targets, including those of the remaining ports. `key` is that of the object. */
   all(key: string): readonly Labels[] {
     for (const { pod, named } of this.#seen.values()) {
       if (pod.ip === '') continue

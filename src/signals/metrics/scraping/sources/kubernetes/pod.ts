@@ -13,7 +13,7 @@ import type { ContainerPort, Joined, JoinedPod, Labels, PodContainer, Role, Watc
 const maxContainers = 1_000
 const maxPorts = 10_000
 
-/** A pod (core v1 `Pod`): a target for each port of each container. */
+/** A pod (core v1 `Pod`): a target per port of each container. */
 export class Pod implements WatchedGroup, JoinedPod {
   readonly key: string
   readonly refs: readonly string[]
@@ -33,9 +33,9 @@ export class Pod implements WatchedGroup, JoinedPod {
   }
 
   group(joined: Joined): TargetGroup | undefined {
-    // It has none while it starts, and after it was evicted.
+    // It has no address while it starts, and after it was evicted.
     if (this.ip === '') return undefined
-    // Without those of a node they are one map in memory.
+    // Without labels of a node, all targets share one map.
     const node = this.refs.length > 0 ? joined.node(this.#node) : undefined
     const labels = node === undefined ? this.labels : new Map([...this.labels, ...node])
     const targets: Labels[] = []
@@ -53,7 +53,7 @@ export class Pod implements WatchedGroup, JoinedPod {
   }
 }
 
-/** Labels of a container and of one of its ports. */
+/** Adds the labels of a container and of one of its ports. */
 export function addPort(target: Map<string, string>, { labels }: PodContainer, port: ContainerPort): void {
   for (const [name, value] of labels) target.set(name, value)
   target.set(`${metaPrefix}pod_container_port_number`, String(port.number))
@@ -120,7 +120,7 @@ function readPorts({ ports }: JsonObject, meta: MetaLabels): readonly ContainerP
   for (const port of listOf(ports, maxPorts)) {
     const { containerPort, name, protocol } = objectOf(port)
     if (!isPort(containerPort)) continue
-    // Kubernetes takes a port that names no protocol for one of TCP, and writes it down.
+    // TCP is Kubernetes' default protocol, and part of the label.
     read.push({
       number: containerPort,
       name: meta.text(textOf(name, 253)),

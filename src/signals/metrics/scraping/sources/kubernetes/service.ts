@@ -7,7 +7,7 @@ import type { Labels, Role, Watched, WatchedGroup } from './watched.ts'
 
 const maxPorts = 10_000
 
-/** A service as its endpoints are joined with it. */
+/** Labels of a service for joining with its endpoints. */
 export interface ServiceLabels extends Watched {
   readonly labels: Labels
 }
@@ -21,7 +21,7 @@ export function readServiceLabels(object: JsonObject, meta: MetaLabels): Service
   return { key: named.key, labels }
 }
 
-/** A target for each port of each service (core v1 `Service`), by its name in the cluster. */
+/** A target per port of each service (core v1 `Service`), by its name in the cluster. */
 export const serviceRole: Role = {
   resource: 'services',
   joins: [],

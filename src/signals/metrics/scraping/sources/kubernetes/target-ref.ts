@@ -1,15 +1,15 @@
 import { objectOf, textOf } from '../../../../../foundation/lib/json-fields.ts'
 import type { MetaLabels } from './meta-labels.ts'
 
-/** What an endpoint stands for (core v1 `ObjectReference`). */
+/** Object behind an endpoint (core v1 `ObjectReference`). */
 export interface TargetRef {
   readonly kind: string
   readonly name: string
-  /** Key of the pod that it is; '' where it is none. */
+  /** Key of the pod; '' if it is not a pod. */
   readonly pod: string
 }
 
-/** Undefined: it does not say. */
+/** Undefined if missing. */
 export function readTargetRef(value: unknown, meta: MetaLabels): TargetRef | undefined {
   const { kind: written, name: named, namespace } = objectOf(value)
   const kind = meta.text(textOf(written, 253))

@@ -6,17 +6,17 @@ export type Resource = 'pods' | 'services' | 'nodes' | 'endpoints' | 'endpointsl
 
 export type Labels = ReadonlyMap<string, string>
 
-/** What is kept of an object of the API. */
+/** Kept data of an API object. */
 export interface Watched {
-  /** `namespace/name`; of an object without a namespace its name. */
+  /** `namespace/name`; the name for an object without a namespace. */
   readonly key: string
 }
 
-/** One that is a group of targets. */
+/** An object that is a group of targets. */
 export interface WatchedGroup extends Watched {
-  /** The objects that go into its labels too: `pods shop/cart-7`. */
+  /** Objects joined with it: `pods shop/cart-7`. */
   readonly refs: readonly string[]
-  /** Undefined: it is no target yet. */
+  /** Undefined if it is not a target yet. */
   group(joined: Joined): TargetGroup | undefined
 }
 
@@ -27,29 +27,29 @@ export interface ContainerPort {
 }
 
 export interface PodContainer {
-  /** Its name, image and number, and whether it is one that runs before the others. */
+  /** Name, image and ID, and whether it is an init container. */
   readonly labels: Labels
   readonly ports: readonly ContainerPort[]
 }
 
-/** A pod as endpoints are joined with it. */
+/** A pod for joining with endpoints. */
 export interface JoinedPod {
   /** '' while it starts, and after it was evicted. */
   readonly ip: string
-  /** Of every target that is this pod. */
+  /** Labels of every target of this pod. */
   readonly labels: Labels
   readonly containers: readonly PodContainer[]
-  /** Of one port, without the labels of the pod. */
+  /** Labels of one port, without those of the pod. */
   target(container: PodContainer, port: ContainerPort): Map<string, string>
 }
 
-/** Objects that others are joined with. Undefined: there is none, or nobody asked for them. */
+/** Objects for joining. Undefined if there is none, or the resource is not watched. */
 export interface Joined {
   pod(key: string): JoinedPod | undefined
   service(key: string): Labels | undefined
-  /** Its name and labels. */
+  /** Name and labels of a node. */
   node(name: string): Labels | undefined
-  /** The group of that key has more targets than are good, of which some were left out. */
+  /** Called if the group with this key has too many targets, and some are omitted. */
   cut(key: string): void
 }
 
@@ -58,10 +58,10 @@ export type Read<Kept extends Watched> = (object: JsonObject, meta: MetaLabels) 
 /** A role of `kubernetes_sd_configs`. */
 export interface Role {
   readonly resource: Resource
-  /** What is watched beside it. */
+  /** Resources that are joined with it. */
   readonly joins: readonly Resource[]
-  /** Whether it can be joined with the node that it is on. */
+  /** Whether its objects can be joined with their node. */
   readonly hasNode: boolean
-  /** Undefined: this is no such object. `withNode`: its labels are to have those of the node. */
+  /** Undefined if it is not such an object. `withNode`: add the labels of its node. */
   read(object: JsonObject, meta: MetaLabels, withNode: boolean): WatchedGroup | undefined
 }
