@@ -111,7 +111,7 @@ const running = new Map<unknown, unknown>([
       sampler: { mapBytes: 21 },
       profiler: {
         arena: { bytes: 22, losses: { refused: 0, taken: 0 } },
-        state: { symbolBytes: 23, met: 24, named: 20, shares: {}, namesRefused: 0, unread: {} },
+        state: { symbolBytes: 23, seen: 24, named: 20, shares: {}, namesRefused: 0, unread: {} },
       },
     },
   ],
