@@ -1,7 +1,7 @@
 // The fate of spans, counted for all processes together.
 
 import type { Tracing } from '../agent/tracing.ts'
-import type { Cause, Finding } from './explain-types.ts'
+import { type Cause, type Finding, rateReasons } from './explain-types.ts'
 import type { UiParts } from './parts.ts'
 import { degradations } from './view.ts'
 
@@ -53,9 +53,9 @@ function lossesOf(parts: UiParts, dropped: ReadonlyMap<string, number>): Loss[] 
   const of = (...reasons: readonly string[]) =>
     reasons.reduce((sum, reason) => sum + (dropped.get(reason) ?? 0), 0)
   const sampled = of('sampled')
-  const overBudget = of('over_budget', 'ring_full', 'red_full')
-  const noRoom = of('perf_full')
-  const limited = of('rate_limited')
+  const overBudget = of(...rateReasons.budget)
+  const noRoom = of(...rateReasons.perfBuffer)
+  const limited = of(...rateReasons.limit)
   const path = 'agent.ebpf.network.sampling'
   const losses: Loss[] = [
     {
