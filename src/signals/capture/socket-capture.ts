@@ -34,6 +34,7 @@ import {
   type CaptureRules,
   maySkip, type CaptureSink } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
+import { DrainedCapture } from './drained-capture.ts'
 import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'
@@ -61,7 +62,7 @@ interface Counted {
 }
 
 /** Loads a capture back end, and reads its records and counts. */
-export class SocketCapture implements Capture {
+export class SocketCapture extends DrainedCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
   readonly perfBuffers = []
@@ -79,7 +80,7 @@ export class SocketCapture implements Capture {
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
   readonly #ring: RingHandle
-  readonly #turns: DrainTurns
+  protected readonly turns: DrainTurns
   readonly #reader = new RecordReader()
   readonly #piece = new Segment()
   readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
@@ -93,7 +94,6 @@ export class SocketCapture implements Capture {
   #clockAt = 0
   #lastBacklog: Backlog | undefined
   #lastCounters: Record<CaptureCounter, number> | undefined
-  #detached = false
   #closed = false
 
   /**
@@ -101,6 +101,7 @@ export class SocketCapture implements Capture {
    * nothing remains loaded then.
    */
   constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
+    super()
     this.#native = native
     this.backend = backend
     this.#sink = sink
@@ -141,7 +142,7 @@ export class SocketCapture implements Capture {
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of this.#attached) this.object.attach(program)
       this.socketsFound = this.#bootstrap()
-      this.#turns = new DrainTurns(() => this.#batch())
+      this.turns = new DrainTurns(() => this.#batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
       this.object.close()
@@ -149,31 +150,7 @@ export class SocketCapture implements Capture {
     }
   }
 
-  drain(): void {
-    this.#turns.run()
-  }
-
   readonly hasBudget = true
-
-  get busyMs(): number {
-    return this.#turns.busyMs
-  }
-
-  settled(mostMs: number): Promise<void> {
-    return this.#turns.settled(mostMs)
-  }
-
-  get sinceDrainMs(): number {
-    return this.#detached ? 0 : this.#turns.sinceMs
-  }
-
-  get reachedMs(): number {
-    return this.#turns.reachedMs
-  }
-
-  get reachedNs(): number {
-    return this.#turns.reachedNs
-  }
 
   get backlog(): Backlog {
     return this.#lastBacklog ?? this.#native.ringCounters(this.#ring)
@@ -185,7 +162,7 @@ export class SocketCapture implements Capture {
 
   collect(): void {
     if (this.#closed) return
-    this.#turns.run(collectMs)
+    this.turns.run(collectMs)
     const map = this.object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
@@ -261,9 +238,9 @@ export class SocketCapture implements Capture {
 
   /** Detaches, and delivers all records. Counts can still be collected. */
   detach(): void {
-    if (this.#detached) return
-    this.#detached = true
-    this.#turns.stop()
+    if (this.detached) return
+    this.detached = true
+    this.turns.stop()
     for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     while (this.#batch() !== 0 && performance.now() < endMs);
