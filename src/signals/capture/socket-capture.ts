@@ -32,7 +32,9 @@ import {
   type CaptureCounter,
   type CaptureOptions,
   type CaptureRules,
-  maySkip, type CaptureSink } from './capture.ts'
+  type CaptureSink,
+  maySkip,
+} from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { DrainedCapture } from './drained-capture.ts'
 import { kernelCounters } from './kernel-counts.ts'
