@@ -350,5 +350,8 @@ test('a soak has the tests that do more in one, and continues after an interrupt
 test('a unit test answers with one line for each of its tests, and the time of the file', async () => {
   const { code, out } = await run([relative(root, join(root, 'src/foundation/lib/size.test.ts'))])
   assert.equal(code, 0)
-  assert.match(out, /^✔ src\/foundation\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/)
+  assert.match(
+    out,
+    /^✔ src\/foundation\/lib\/size\.test\.ts \(\d+\.\d s, \d+\.\d s of CPU\)\n {2}✔ .+ \(\d+ ms\)\n/,
+  )
 })

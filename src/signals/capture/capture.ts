@@ -1,9 +1,9 @@
 import { release } from 'node:os'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
-import type { TracingSink } from '../traces/tracing/tracing-sink.ts'
 import type { svcCounter } from '../../kernel/gen/sock.ts'
 import type { MapHandle, Native } from '../../kernel/native.ts'
 import { atLeast, type Need } from '../../kernel/needs.ts'
+import type { TracingSink } from '../traces/tracing/tracing-sink.ts'
 import type { TlsOptions, TlsProbes } from './tls/tls-probes.ts'
 
 /** Rules of a capture that can change while it runs. */

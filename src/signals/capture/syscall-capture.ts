@@ -21,7 +21,15 @@ import {
 } from '../../kernel/gen/syscalls.ts'
 import { type MapHandle, mapType, type Native, type PollHandle } from '../../kernel/native.ts'
 import { tracepointFields } from '../../kernel/tracepoints.ts'
-import type { Backlog, Capture, CaptureCounter, CaptureOptions, CaptureRules, PerfBuffer, CaptureSink } from './capture.ts'
+import type {
+  Backlog,
+  Capture,
+  CaptureCounter,
+  CaptureOptions,
+  CaptureRules,
+  CaptureSink,
+  PerfBuffer,
+} from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
 import { DrainedCapture } from './drained-capture.ts'
 import { kernelCounters } from './kernel-counts.ts'
