@@ -33,3 +33,8 @@ export function anchor(heading: string): string {
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-')
 }
+
+/** An anchor for links from messages and pages. */
+export function mark(kind: string, name: string): string {
+  return `<a id="${kind}-${name}"></a>`
+}

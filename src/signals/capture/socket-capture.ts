@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
@@ -7,7 +6,6 @@ import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
 import {
   bss as sockBss,
-  svcCounter,
   svcKind,
   svcProtocol,
   svcRecord,
@@ -26,6 +24,7 @@ import {
   type ObjectHandle,
   type RingHandle,
 } from '../../kernel/native.ts'
+import { setOwnerSeeds } from '../../kernel/owner-seeds.ts'
 import {
   type Backlog,
   type Capture,
@@ -37,6 +36,8 @@ import {
   maySkip,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
+import { DrainedCapture } from './drained-capture.ts'
+import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'
 import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
@@ -63,7 +64,7 @@ interface Counted {
 }
 
 /** Loads a capture back end, and reads its records and counts. */
-export class SocketCapture implements Capture {
+export class SocketCapture extends DrainedCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
   readonly perfBuffers = []
@@ -81,7 +82,7 @@ export class SocketCapture implements Capture {
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
   readonly #ring: RingHandle
-  readonly #turns: DrainTurns
+  protected readonly turns: DrainTurns
   readonly #reader = new RecordReader()
   readonly #piece = new Segment()
   readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
@@ -95,7 +96,6 @@ export class SocketCapture implements Capture {
   #clockAt = 0
   #lastBacklog: Backlog | undefined
   #lastCounters: Record<CaptureCounter, number> | undefined
-  #detached = false
   #closed = false
 
   /**
@@ -103,6 +103,7 @@ export class SocketCapture implements Capture {
    * nothing remains loaded then.
    */
   constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
+    super()
     this.#native = native
     this.backend = backend
     this.#sink = sink
@@ -143,7 +144,7 @@ export class SocketCapture implements Capture {
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of this.#attached) this.object.attach(program)
       this.socketsFound = this.#bootstrap()
-      this.#turns = new DrainTurns(() => this.#batch())
+      this.turns = new DrainTurns(() => this.#batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
       this.object.close()
@@ -151,31 +152,7 @@ export class SocketCapture implements Capture {
     }
   }
 
-  drain(): void {
-    this.#turns.run()
-  }
-
   readonly hasBudget = true
-
-  get busyMs(): number {
-    return this.#turns.busyMs
-  }
-
-  settled(mostMs: number): Promise<void> {
-    return this.#turns.settled(mostMs)
-  }
-
-  get sinceDrainMs(): number {
-    return this.#detached ? 0 : this.#turns.sinceMs
-  }
-
-  get reachedMs(): number {
-    return this.#turns.reachedMs
-  }
-
-  get reachedNs(): number {
-    return this.#turns.reachedNs
-  }
 
   get backlog(): Backlog {
     return this.#lastBacklog ?? this.#native.ringCounters(this.#ring)
@@ -187,7 +164,7 @@ export class SocketCapture implements Capture {
 
   collect(): void {
     if (this.#closed) return
-    this.#turns.run(collectMs)
+    this.turns.run(collectMs)
     const map = this.object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
@@ -204,16 +181,7 @@ export class SocketCapture implements Capture {
   /** Counters of the kernel side, over all CPUs; the final values after the end. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
-    const map = this.object.map('counters')
-    const value = Buffer.alloc(map.slotSize)
-    this.#native.mapLookup(map, Buffer.alloc(4), value)
-    const counters = {} as Record<CaptureCounter, number>
-    for (const [index, name] of svcCounter.entries()) {
-      let total = 0
-      for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length) total += u64(value, at)
-      counters[name] = total
-    }
-    return counters
+    return kernelCounters(this.#native, this.object)
   }
 
   /**
@@ -272,9 +240,9 @@ export class SocketCapture implements Capture {
 
   /** Detaches, and delivers all records. Counts can still be collected. */
   detach(): void {
-    if (this.#detached) return
-    this.#detached = true
-    this.#turns.stop()
+    if (this.detached) return
+    this.detached = true
+    this.turns.stop()
     for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     while (this.#batch() !== 0 && performance.now() < endMs);
@@ -310,7 +278,7 @@ export class SocketCapture implements Capture {
     }
     set(rodata.captureBytes, 4, options.captureBytes)
     set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
-    this.#native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+    setOwnerSeeds(this.#native, object, rodata.ownerSeeds)
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
         `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,

@@ -10,7 +10,7 @@ const foreignLetter = 0x80
 /** Any other non-ASCII unit. */
 const other = 0x81
 
-export const digit = 1
+const digit = 1
 const upper = 2
 const lower = 4
 const underscore = 8
@@ -113,4 +113,16 @@ export class Units {
     bytes[end] = 0
     return end
   }
+}
+
+/** Whether a text is at an offset. */
+export function isAt(units: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (units[at + i] !== text.charCodeAt(i)) return false
+  return true
+}
+
+/** Whether a range has digits only. */
+export function isNumber(units: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (!isDigit(units[i])) return false
+  return true
 }

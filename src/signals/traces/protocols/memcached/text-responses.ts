@@ -1,3 +1,4 @@
+import { isDigit } from '../../../../foundation/lib/ascii.ts'
 import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import type { Interner } from '../../../../foundation/lib/interner.ts'
 import type { Operation } from '../../../../foundation/model/stream.ts'
@@ -231,10 +232,6 @@ function isNumber(bytes: Buffer, start: number, stop: number): boolean {
     if (!isDigit(byte) && byte !== space && (byte !== carriageReturn || at !== stop - 1)) return false
   }
   return true
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39
 }
 
 /** End of the word that begins at `start`: a space or the end of the line. */
