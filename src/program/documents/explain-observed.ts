@@ -192,31 +192,42 @@ function unseen(
       hint: left[0].hint,
       cause: 'excluded_port',
     }
+  const tls = tlsFinding(parts, tracing, view, active)
+  if (tls !== undefined) return { ...hidden, ...tls, text: `${open} not observed: ${tls.text}` }
+  return {
+    ...hidden,
+    text: `${open} not observed, although ${active.length} had traffic: no known protocol was recognised`,
+    hint: protocolHint(parts),
+    cause: 'unknown_protocol',
+  }
+}
+
+/** Why the TLS traffic of a process cannot be decoded; undefined if that is not the cause. */
+function tlsFinding(
+  parts: UiParts,
+  tracing: Tracing,
+  view: Subject['view'],
+  active: readonly Connection[],
+): Pick<Finding, 'text' | 'hint' | 'cause'> | undefined {
   const { read, refused } = librariesOf(tracing, view.pid)
   const speaksTls = active.some(
     ({ localPort, peerPort }) => tlsPorts.has(localPort) || tlsPorts.has(peerPort),
   )
   if (refused.length > 0 || (speaksTls && read.length === 0)) {
     const [first] = refused
-    const why =
+    const text =
       first === undefined
         ? 'the traffic looks like TLS, but it has no supported TLS library (Go, Java and Rust have their own)'
         : `TLS traffic through ${first.path} cannot be decoded: ${first.reason}`
-    const hint = tracing.tls !== undefined ? tlsHint : network.tls ? backendHint : readTlsHint
-    return { ...hidden, text: `${open} not observed: ${why}`, hint, cause: 'tls_without_symbols' }
+    const { tls } = parts.loaded().config.agent.ebpf.network
+    const hint = tracing.tls !== undefined ? tlsHint : tls ? backendHint : readTlsHint
+    return { text, hint, cause: 'tls_without_symbols' }
   }
-  if (speaksTls && isOlder(parts, view.startedUs))
-    return {
-      ...hidden,
-      text: `${open} not observed: TLS sessions that are older than svc cannot be decoded, and this process is older`,
-      hint: 'restart it, or wait for new connections',
-      cause: 'started_before',
-    }
+  if (!speaksTls || !isOlder(parts, view.startedUs)) return undefined
   return {
-    ...hidden,
-    text: `${open} not observed, although ${active.length} had traffic: no known protocol was recognised`,
-    hint: protocolHint(parts),
-    cause: 'unknown_protocol',
+    text: 'TLS sessions that are older than svc cannot be decoded, and this process is older',
+    hint: 'restart it, or wait for new connections',
+    cause: 'started_before',
   }
 }
 

@@ -131,28 +131,7 @@ function documents(view: AgentView): Operation[] {
     ...view.pages.map(({ path, id, summary, schema, read, ...more }) =>
       page(path, id, summary, schema, () => read(), more),
     ),
-    {
-      method: 'GET',
-      path: '/status/processes',
-      id: 'getProcesses',
-      tag: 'status',
-      summary:
-        'Why a process, or the processes on a port, are observed or not; without parameters, all processes with observed calls.',
-      access: 'private',
-      costly: true,
-      parameters: [
-        { name: 'pid', description: 'Process ID; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
-        {
-          name: 'port',
-          description: 'Port on which the processes listen; 0 for all.',
-          minimum: 0,
-          maximum: 65_535,
-          fallback: 0,
-        },
-      ],
-      outcomes: { 200: jsonOutcome('The document.', processesDocument) },
-      handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
-    },
+    processes(view),
     page(
       '/config',
       'getConfig',
@@ -161,6 +140,31 @@ function documents(view: AgentView): Operation[] {
       () => view.config(),
     ),
   ]
+}
+
+function processes(view: AgentView): Operation {
+  return {
+    method: 'GET',
+    path: '/status/processes',
+    id: 'getProcesses',
+    tag: 'status',
+    summary:
+      'Why a process, or the processes on a port, are observed or not; without parameters, all processes with observed calls.',
+    access: 'private',
+    costly: true,
+    parameters: [
+      { name: 'pid', description: 'Process ID; 0 for all.', minimum: 0, maximum: 4_194_304, fallback: 0 },
+      {
+        name: 'port',
+        description: 'Port on which the processes listen; 0 for all.',
+        minimum: 0,
+        maximum: 65_535,
+        fallback: 0,
+      },
+    ],
+    outcomes: { 200: jsonOutcome('The document.', processesDocument) },
+    handle: async ({ parameters: { pid = 0, port = 0 } }) => json(200, await view.processes(pid, port)),
+  }
 }
 
 function admin(view: AgentView): Operation[] {

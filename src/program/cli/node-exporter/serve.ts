@@ -22,32 +22,11 @@ export interface Exporter {
 
 /** Starts the collectors and serves them. Rejects with a `StartError` on failure. */
 export async function startExporter(settings: ExporterSettings, log: Logger): Promise<Exporter> {
-  const { version, commit } = build()
+  const { version } = build()
   const secured = settings.webConfigFile === '' ? undefined : await import('./secured.ts')
   const config = secured && new secured.WebConfig(settings.webConfigFile)
   const web = orStartError(() => config?.current())
-  const metrics = orStartError(
-    () =>
-      new SystemMetrics({
-        namespace: 'node',
-        path: settings.path,
-        collectors: settings.chosen,
-        cardinality: {
-          enabled: false,
-          max_metrics: 0,
-          include_metrics: [],
-          exclude_metrics: [],
-          drop_labels: [],
-        },
-        maxProcs: 64,
-        extended: false,
-        intervalMs: 0,
-        timeoutMs,
-        build: { version, revision: commit },
-        ...(settings.exporterMetrics && { scrapes: () => endpoint.stats() }),
-        log,
-      }),
-  )
+  const metrics = orStartError(() => hostMetrics(settings, log, () => endpoint.stats()))
   const endpoint: MetricsEndpoint = new MetricsEndpoint({
     source: metrics,
     path: settings.metricsPath,
@@ -66,7 +45,7 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
     await Promise.all(listeners.map(listener => listener.close()))
     metrics.close()
   }
-  const open = async (begin: (listener: Listener) => Promise<void>) => {
+  const open: Open = async begin => {
     const listener = web?.tls ? await Listener.tls(options, web.tls) : Listener.plain(options)
     if (web?.tls) followCertificates(listener, config!, log)
     listener.server.on('error', error => log.error('a server failed', { reason: errorText(error) }))
@@ -76,22 +55,59 @@ export async function startExporter(settings: ExporterSettings, log: Logger): Pr
     log.info('Listening on', { address: hostPort(address, port), tls: web?.tls !== undefined })
   }
   try {
-    if (settings.systemdSocket)
-      for (const fd of handedOver()) await open(({ server }) => listenOnDescriptor(server, fd))
-    else
-      for (const text of settings.listen) {
-        const address = parseListenAddress(text)
-        if (address === undefined)
-          throw unusable(
-            `--web.listen-address is "${text}", expected an address such as ":9100" or "127.0.0.1:9100"`,
-          )
-        await open(({ server }) => listen(server, address, text, '--web.listen-address'))
-      }
+    await openAll(settings, open)
   } catch (error) {
     await close()
     throw error
   }
   return { close }
+}
+
+/** The collectors, named and timed as in Node Exporter. `scrapes` counts the requests for the page. */
+function hostMetrics(
+  settings: ExporterSettings,
+  log: Logger,
+  scrapes: MetricsEndpoint['stats'],
+): SystemMetrics {
+  const { version, commit } = build()
+  return new SystemMetrics({
+    namespace: 'node',
+    path: settings.path,
+    collectors: settings.chosen,
+    cardinality: {
+      enabled: false,
+      max_metrics: 0,
+      include_metrics: [],
+      exclude_metrics: [],
+      drop_labels: [],
+    },
+    maxProcs: 64,
+    extended: false,
+    intervalMs: 0,
+    timeoutMs,
+    build: { version, revision: commit },
+    ...(settings.exporterMetrics && { scrapes }),
+    log,
+  })
+}
+
+/** Opens one listener with the function that begins to listen. */
+type Open = (begin: (listener: Listener) => Promise<void>) => Promise<void>
+
+/** Opens the sockets from systemd, or all addresses of the flags. */
+async function openAll({ systemdSocket, listen: addresses }: ExporterSettings, open: Open): Promise<void> {
+  if (systemdSocket) {
+    for (const fd of handedOver()) await open(({ server }) => listenOnDescriptor(server, fd))
+    return
+  }
+  for (const text of addresses) {
+    const address = parseListenAddress(text)
+    if (address === undefined)
+      throw unusable(
+        `--web.listen-address is "${text}", expected an address such as ":9100" or "127.0.0.1:9100"`,
+      )
+    await open(({ server }) => listen(server, address, text, '--web.listen-address'))
+  }
 }
 
 /** Each new connection uses the current TLS files; while they are invalid, none is served. */
