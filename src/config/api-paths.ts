@@ -1,8 +1,9 @@
-const pages: ReadonlySet<string> = new Set([
-  '/healthz',
-  '/livez',
-  '/ready',
-  '/readyz',
+/** Paths without a token: supervisors use them. */
+export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
+
+/** Paths of the management API, without those below `/ui`, `/admin` and `/debug`: its operations can have no others. */
+export const apiPaths = [
+  ...probePaths,
   '/status',
   '/status/ebpf',
   '/status/export',
@@ -16,7 +17,12 @@ const pages: ReadonlySet<string> = new Set([
   '/profiles',
   '/logs',
   '/ui',
-])
+] as const
+
+/** A path that the management API may serve. */
+export type ApiPath = (typeof apiPaths)[number] | `/ui/${string}` | `/admin/${string}` | `/debug/${string}`
+
+const pages: ReadonlySet<string> = new Set(apiPaths)
 
 /** True if the management API has a page at this path, or reserves it: the agent’s own metrics cannot use it. */
 export function isApiPath(path: string): boolean {

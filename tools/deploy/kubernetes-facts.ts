@@ -1,5 +1,6 @@
 // Facts of the program for the chart's templates.
 import { dirname } from 'node:path'
+import type { probePaths } from '../../src/config/api-paths.ts'
 import { defaults, schema } from '../../src/config/index.ts'
 import { type Keys, leaves } from '../../src/foundation/schema/tree.ts'
 import type { Capability } from '../../src/kernel/capabilities.ts'
@@ -10,7 +11,6 @@ import { commands } from '../../src/program/cli/index.ts'
 import { table } from '../../src/program/doctor/table.ts'
 import type { Collector } from '../../src/signals/metrics/collectors/collector.ts'
 import { collectors } from '../../src/signals/metrics/collectors/index.ts'
-import type { probePaths } from '../../src/view/api/routes.ts'
 import { rightsOfRoles } from './kubernetes-rights.ts'
 
 /** Mount point of the host's root in the agent's container. */

@@ -8,7 +8,7 @@ import {
   profileKindNames,
 } from '../../foundation/model/taken-profile.ts'
 import { type Answer, answer, failure } from './answer.ts'
-import type { ApiRequest, Operation } from './operation.ts'
+import type { ApiOperation, ApiRequest } from './operation.ts'
 import * as schemas from './schemas.ts'
 import type { AgentView } from './types.ts'
 
@@ -28,7 +28,7 @@ const statusOf = { no_target: 404, busy: 409, off: 503 } as const
 const mostServices = 100
 
 /** The operation that records processes of the host. */
-export function hostProfiles(view: AgentView): Operation {
+export function hostProfiles(view: AgentView): ApiOperation {
   return {
     method: 'GET',
     path: '/profiles',

@@ -1,6 +1,7 @@
 // Operations of the management API: the routes, the server, the description and the tests use the same table.
 
 import type { IncomingHttpHeaders } from 'node:http'
+import type { ApiPath } from '../../config/api-paths.ts'
 import { nearest } from '../../foundation/lib/nearest.ts'
 import { type Answer, failure } from './answer.ts'
 import type { Schema } from './schema.ts'
@@ -86,6 +87,11 @@ export interface Operation {
   /** A POST means the same as a GET: its body is read and ignored. */
   readonly anyBody?: true
   handle(request: ApiRequest): Answer | Promise<Answer>
+}
+
+/** An operation of the management API. */
+export interface ApiOperation extends Operation {
+  readonly path: ApiPath
 }
 
 /** The served part of an operation: a server without a description needs no more. */

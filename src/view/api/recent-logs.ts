@@ -2,7 +2,7 @@
 
 import type { RecentLog, RecentLogQuery } from '../../foundation/model/recent-log.ts'
 import { type Answer, failure, json } from './answer.ts'
-import type { ApiRequest, Operation } from './operation.ts'
+import type { ApiOperation, ApiRequest } from './operation.ts'
 import { count, list, named, type Of, object, text, time } from './schema.ts'
 import type { AgentView } from './types.ts'
 
@@ -31,7 +31,7 @@ const recentLogsDocument = named(
 type Document = Of<typeof recentLogsDocument>
 
 /** The operation that finds log records. */
-export function recentLogs(view: AgentView): Operation {
+export function recentLogs(view: AgentView): ApiOperation {
   return {
     method: 'GET',
     path: '/logs',

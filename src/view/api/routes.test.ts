@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { serve } from '../../../test/helpers/api-server.ts'
 import { call } from '../../../test/helpers/http.ts'
-import { isApiPath } from '../../config/api-paths.ts'
+import { apiPaths, isApiPath } from '../../config/api-paths.ts'
 import { profileKinds } from '../../foundation/runtime/runtime-profiler.ts'
 import { subsystems } from '../../program/subsystems/index.ts'
 import { openapi } from './openapi.ts'
@@ -19,9 +19,14 @@ const view = {
   pageDirectory: '',
 } as unknown as AgentView
 
-test('every path of the API is one that the configuration keeps the metrics from', () => {
+test('every path of the API is one that the configuration keeps the metrics from, and the other way round', () => {
   const all = operations(view, '/own-metrics')
   for (const { path } of all) assert.ok(path === '/own-metrics' || isApiPath(path), path)
+  for (const path of apiPaths)
+    assert.ok(
+      all.some(each => each.path === path),
+      path,
+    )
   assert.ok(all.length > 20)
 })
 

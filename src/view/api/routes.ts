@@ -1,5 +1,6 @@
 // The operations of the management API.
 
+import type { ApiPath, probePaths } from '../../config/api-paths.ts'
 import type { ProfileKind } from '../../foundation/lib/profile-file.ts'
 import { openMetricsText, prefersOpenMetrics } from './accept.ts'
 import { type Answer, answer, failure, json } from './answer.ts'
@@ -7,7 +8,7 @@ import { processesDocument } from './discovery-schemas.ts'
 import { healthOf, publicEbpf, publicExport, publicStatus, readinessOf } from './documents.ts'
 import { hostProfiles } from './host-profiles.ts'
 import { openapi } from './openapi.ts'
-import type { Operation, Outcome, Parameter } from './operation.ts'
+import type { ApiOperation, Operation, Outcome, Parameter } from './operation.ts'
 import { recentLogs } from './recent-logs.ts'
 import type { Schema } from './schema.ts'
 import * as schemas from './schemas.ts'
@@ -15,9 +16,6 @@ import type { AgentView, ReloadResult } from './types.ts'
 import { browserOperations } from './ui/browser-routes.ts'
 import { noPage, pageFiles } from './ui/page-files.ts'
 import { uiOperations } from './ui/routes.ts'
-
-/** Paths without a token: supervisors use them. */
-export const probePaths = ['/healthz', '/livez', '/ready', '/readyz'] as const
 
 const plainText = 'text/plain; version=0.0.4'
 const proseText = 'text/plain; charset=utf-8'
@@ -54,7 +52,7 @@ export function operations(view: AgentView, metricsPath: string): readonly Opera
   return all
 }
 
-function probes(view: AgentView): Operation[] {
+function probes(view: AgentView): ApiOperation[] {
   const healthy = json(200, healthOf({ healthy: true }))
   const live = () => {
     const now = view.health()
@@ -64,7 +62,7 @@ function probes(view: AgentView): Operation[] {
     const document = readinessOf(view.readiness(), view.warnings())
     return json(document.status === 'ready' ? 200 : 503, document)
   }
-  const probe = (path: (typeof probePaths)[number], id: string, summary: string): Operation => {
+  const probe = (path: (typeof probePaths)[number], id: string, summary: string): ApiOperation => {
     const [schema, handle] = path.startsWith('/ready')
       ? [schemas.readinessDocument as Schema<unknown>, ready]
       : [schemas.healthDocument as Schema<unknown>, live]
@@ -98,9 +96,9 @@ function metrics(view: AgentView, path: string): Operation {
   }
 }
 
-function documents(view: AgentView): Operation[] {
+function documents(view: AgentView): ApiOperation[] {
   const page = (
-    path: string,
+    path: ApiPath,
     id: string,
     summary: string,
     schema: Schema<unknown>,
@@ -117,7 +115,7 @@ function documents(view: AgentView): Operation[] {
       ...more,
       outcomes: { 200: jsonOutcome('The document.', schema) },
       handle: async ({ isPublic }) => json(200, await read(isPublic)),
-    }) as const satisfies Operation
+    }) as const satisfies ApiOperation
   return [
     page('/status', 'getStatus', 'Summary of the agent’s state.', schemas.statusDocument, isPublic =>
       isPublic ? publicStatus(view.status()) : view.status(),
@@ -142,7 +140,7 @@ function documents(view: AgentView): Operation[] {
   ]
 }
 
-function processes(view: AgentView): Operation {
+function processes(view: AgentView): ApiOperation {
   return {
     method: 'GET',
     path: '/status/processes',
@@ -167,7 +165,7 @@ function processes(view: AgentView): Operation {
   }
 }
 
-function admin(view: AgentView): Operation[] {
+function admin(view: AgentView): ApiOperation[] {
   return [
     {
       method: 'POST',
@@ -240,7 +238,7 @@ function reloadAnswer(result: ReloadResult): Answer {
   }
 }
 
-function debug(view: AgentView): Operation[] {
+function debug(view: AgentView): ApiOperation[] {
   const common = { method: 'GET', tag: 'debug', access: 'private', debug: true } as const
   const index = {
     profiles: view.profiles.map(({ name, summary }) => ({
@@ -249,7 +247,7 @@ function debug(view: AgentView): Operation[] {
       description: summary,
     })),
   }
-  const indexAt = (path: string, id: string): Operation => ({
+  const indexAt = (path: ApiPath, id: string): ApiOperation => ({
     ...common,
     path,
     id,
@@ -318,7 +316,7 @@ function profile(view: AgentView, { name, summary, seconds }: ProfileKind) {
         : { 'Content-Disposition': `attachment; filename="${file.fileName}"` }
       return answer(200, file.contentType, file.body, headers)
     },
-  } as const satisfies Partial<Operation>
+  } as const satisfies Partial<ApiOperation>
 }
 
 function jsonOutcome(description: string, schema: Schema<unknown>): Outcome {

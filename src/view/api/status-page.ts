@@ -1,8 +1,9 @@
+import type { ApiPath } from '../../config/api-paths.ts'
 import type { Schema } from './schema.ts'
 
 /** A document about a subsystem; `Own` is its source. */
 export interface StatusPage<Own = unknown> {
-  readonly path: string
+  readonly path: ApiPath
   readonly id: string
   readonly summary: string
   readonly schema: Schema<unknown>

@@ -2,7 +2,7 @@
 
 import { failure, json } from '../answer.ts'
 import { authorityOf } from '../guard.ts'
-import type { ApiRequest, Operation } from '../operation.ts'
+import type { ApiOperation, ApiRequest } from '../operation.ts'
 import { RateLimit } from '../rate-limit.ts'
 import { named, object, oneOf, text } from '../schema.ts'
 import { errorDocument } from '../schemas.ts'
@@ -28,7 +28,7 @@ const sessionDocument = named(
 /** Attempts per client and second. */
 const mostAttempts = 10
 
-export function browserOperations({ key, tls, link }: Browsers): Operation[] {
+export function browserOperations({ key, tls, link }: Browsers): ApiOperation[] {
   const attempts = new RateLimit(mostAttempts)
   const described = (
     description: string,

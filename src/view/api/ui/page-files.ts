@@ -4,8 +4,9 @@ import { readdirSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { extname, join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
+import type { ApiPath } from '../../../config/api-paths.ts'
 import { type Answer, answer, failure } from '../answer.ts'
-import type { ApiRequest, Operation } from '../operation.ts'
+import type { ApiOperation, ApiRequest } from '../operation.ts'
 import { pageIds } from './pages.ts'
 
 /** By file extension. */
@@ -37,13 +38,15 @@ const encodings = [
 
 const index = 'index.html'
 
+const pagePaths: readonly ApiPath[] = ['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}` as const)]
+
 /** Serves the files of `directory` (written by `tools/bundle-ui.ts`). If they are missing, the page says so. */
-export function pageFiles(directory: string): Operation[] {
+export function pageFiles(directory: string): ApiOperation[] {
   const names = namesIn(directory)
   const page = (request: ApiRequest) =>
     names.includes(index) ? file(directory, index, pageHeaders, request) : notBuilt
   return [
-    ...['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}`)].map(path => operation(path, page)),
+    ...pagePaths.map(path => operation(path, page)),
     ...names
       .filter(name => name !== index)
       .map(name => operation(`/ui/assets/${name}`, request => file(directory, name, assetHeaders, request))),
@@ -51,9 +54,9 @@ export function pageFiles(directory: string): Operation[] {
 }
 
 /** The answer while the page is off. */
-export function noPage(): Operation[] {
+export function noPage(): ApiOperation[] {
   const off = failure(404, 'the live page is off; set self_telemetry.ui.enabled: true, and restart svc')
-  return ['/ui', '/ui/', ...pageIds.map(id => `/ui/${id}`)].map(path => operation(path, () => off))
+  return pagePaths.map(path => operation(path, () => off))
 }
 
 const notBuilt = failure(
@@ -63,7 +66,7 @@ const notBuilt = failure(
   { 'Retry-After': '60' },
 )
 
-function operation(path: string, handle: Operation['handle']): Operation {
+function operation(path: ApiPath, handle: ApiOperation['handle']): ApiOperation {
   const summary = 'A file of the live page.'
   return {
     method: 'GET',

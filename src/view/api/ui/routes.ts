@@ -2,7 +2,7 @@
 
 import { type Answer, answer, failure, goingOn, json } from '../answer.ts'
 import { linesOf, linesType } from '../follow.ts'
-import type { ApiRequest, Operation, Parameter } from '../operation.ts'
+import type { ApiOperation, ApiRequest, Parameter } from '../operation.ts'
 import type { Schema } from '../schema.ts'
 import { errorDocument } from '../schemas.ts'
 import * as inside from './agent-documents.ts'
@@ -51,7 +51,7 @@ const spanOfTime = [
   number('until_ms', 'End, in milliseconds before now; 0: now.'),
 ]
 
-type Row = (source: UiSource) => Operation
+type Row = (source: UiSource) => ApiOperation
 
 const rows: readonly Row[] = [
   lines(
@@ -241,7 +241,7 @@ const rows: readonly Row[] = [
 ]
 
 /** Operations of the page and the commands. */
-export function uiOperations(source: UiSource): Operation[] {
+export function uiOperations(source: UiSource): ApiOperation[] {
   return rows.map(row => row(source))
 }
 
@@ -257,7 +257,7 @@ function lines<T>(
   open: (source: UiSource, asked: Asked) => Live<T> | undefined,
   missing?: string,
 ): Row {
-  const path = `/ui/api/${name}`
+  const path = `/ui/api/${name}` as const
   return source => ({
     ...common(path, id, summary, parameters),
     parameters: [...parameters, follow],
@@ -289,7 +289,7 @@ function document<T>(
   read: (source: UiSource, asked: Asked) => T | undefined | Promise<T>,
   missing?: string,
 ): Row {
-  const path = `/ui/api/${name}`
+  const path = `/ui/api/${name}` as const
   return source => ({
     ...common(path, id, summary, parameters),
     outcomes: outcomesOf('application/json', schema, missing),
@@ -300,7 +300,7 @@ function document<T>(
   })
 }
 
-function common(path: string, id: string, summary: string, parameters: readonly Parameter[]) {
+function common(path: `/ui/${string}`, id: string, summary: string, parameters: readonly Parameter[]) {
   return { method: 'GET', path, id, tag: 'ui', summary, access: 'private', costly: true, parameters } as const
 }
 
@@ -308,7 +308,7 @@ function outcomesOf(
   type: string,
   schema: Schema<unknown>,
   missing: string | undefined,
-): Operation['outcomes'] {
+): ApiOperation['outcomes'] {
   return {
     200: { description: 'The document.', content: { [type]: schema } },
     ...(missing !== undefined && {

@@ -2,7 +2,7 @@
 
 import { nearest } from '../../../foundation/lib/nearest.ts'
 import { type Answer, failure, json } from '../answer.ts'
-import type { ApiRequest, Operation } from '../operation.ts'
+import type { ApiOperation, ApiRequest } from '../operation.ts'
 import { errorDocument } from '../schemas.ts'
 import { tryBody, tryDocument } from './agent-documents.ts'
 import type { SignalName, TryQuery, UiSource } from './source.ts'
@@ -13,7 +13,7 @@ const keys = ['signal', 'rules', 'items'] as const
 const mostItems = 50
 const fallbackItems = 20
 
-export function tryOperation(source: Pick<UiSource, 'tryRules'>): Operation {
+export function tryOperation(source: Pick<UiSource, 'tryRules'>): ApiOperation {
   return {
     method: 'POST',
     path,
