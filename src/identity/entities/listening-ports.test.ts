@@ -83,5 +83,5 @@ test('who listens behind very many files is selected by its port all the same', 
   assert.equal(processes.selected(pid, 'node'), false)
   await until('its port is found', 20_000, () => processes.selected(pid, 'node'))
   const view = await processes.explain(pid)
-  assert.deepEqual([view?.listening, view?.observed], [[port], true])
+  assert.deepEqual([view?.listening, view?.selection.observed], [[port], true])
 })

@@ -149,8 +149,7 @@ export class ProcessTable {
       listening,
       served: [...process.ports],
       seen: process.called,
-      observed: verdict.observed && !instrumented,
-      reason: instrumented ? 'it exports its own spans; svc reports only its metrics' : verdict.reason,
+      selection: instrumented ? { observed: false, cause: 'instrumented' } : verdict,
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Resource } from '../../foundation/model/resource.ts'
 import { commandLine } from './command-line.ts'
 import type { ProcessIdentity } from './process-resource.ts'
+import type { Verdict } from './selection.ts'
 
 /** Description of a process for display. Unknown texts are ''. */
 export interface ProcessDescription {
@@ -29,8 +30,8 @@ export interface ProcessView extends ProcessDescription {
   readonly served: readonly number[]
   /** Whether a call of it was seen while it was known. */
   readonly seen: boolean
-  readonly observed: boolean
-  readonly reason: string
+  /** Why it is observed or not; `instrumented`: it is selected, and exports its own spans. */
+  readonly selection: Verdict | { readonly observed: false; readonly cause: 'instrumented' }
 }
 
 /** `args`: command line. */

@@ -56,23 +56,24 @@ export interface SelectionRules {
   readonly exclude: readonly ProcessSelector[]
 }
 
-/** Whether and why a process is observed. */
-export interface Verdict {
-  readonly observed: boolean
-  readonly reason: string
-}
+/** Whether a process is observed, and why; `entry` is the index of the first entry that matches. */
+export type Verdict =
+  | { readonly observed: true; readonly cause: 'no_rules' }
+  | { readonly observed: true; readonly cause: 'instrument'; readonly entry: number }
+  | { readonly observed: false; readonly cause: 'exclude'; readonly entry: number }
+  | { readonly observed: false; readonly cause: 'no_entry' }
 
-const everything: Verdict = { observed: true, reason: 'every process is observed' }
+const everything: Verdict = { observed: true, cause: 'no_rules' }
 
 /** Decides which processes are observed (`discovery.instrument` and `discovery.exclude`). */
 export function judge(rules: SelectionRules, process: SelectableProcess): Verdict {
   const excluded = rules.exclude.findIndex(selector => means(selector, process))
-  if (excluded >= 0) return { observed: false, reason: `discovery.exclude[${excluded}] matches` }
+  if (excluded >= 0) return { observed: false, cause: 'exclude', entry: excluded }
   if (rules.instrument.length === 0) return everything
   const wanted = rules.instrument.findIndex(selector => means(selector, process))
   return wanted >= 0
-    ? { observed: true, reason: `discovery.instrument[${wanted}] matches` }
-    : { observed: false, reason: 'no entry of discovery.instrument matches' }
+    ? { observed: true, cause: 'instrument', entry: wanted }
+    : { observed: false, cause: 'no_entry' }
 }
 
 function means(selector: ProcessSelector, process: SelectableProcess): boolean {

@@ -5,6 +5,7 @@ import { matches, type PortRange } from '../../identity/entities/selection.ts'
 import type { DocumentContext } from './document-context.ts'
 import { isKernelThread } from './explain-target.ts'
 import type { Finding, Subject } from './explain-types.ts'
+import { selectionText } from './process-view.ts'
 
 type Selector = Config['discovery']['instrument'][number]
 
@@ -37,28 +38,30 @@ export function selectionFindings(parts: DocumentContext, subject: Subject): Fin
         hides: true,
       },
     ]
-  if (!view.observed) return [unselected(parts, subject)]
+  const { selection } = view
+  if (!selection.observed) return [unselected(parts, subject)]
   const ports = portFindings(parts, subject)
-  return ports.length > 0 ? ports : [{ topic, state: 'ok', text: `yes: ${view.reason}`, hint: '' }]
+  return ports.length > 0
+    ? ports
+    : [{ topic, state: 'ok', text: `yes: ${selectionText(selection)}`, hint: '' }]
 }
 
 function unselected(parts: DocumentContext, { view }: Subject): Finding {
-  const { reason } = view
+  const { selection } = view
   const { discovery } = parts.loaded().config
-  if (reason.startsWith('it exports its own spans'))
+  if (selection.cause === 'instrumented')
     return {
       topic,
       state: 'limited',
-      text: reason,
+      text: selectionText(selection),
       hint: 'no action needed; to have svc make its spans, disable its SDK',
       cause: 'instrumented',
     }
   const common = { topic, state: 'missing', cause: 'not_selected', hides: true } as const
-  if (!reason.startsWith('no entry')) {
-    const index = Number(/\[(\d+)\]/.exec(reason)?.[1])
-    const entry = entryText(discovery.exclude[index])
+  if (selection.cause === 'exclude') {
+    const entry = entryText(discovery.exclude[selection.entry])
     const hint = `remove ${entry} from discovery.exclude`
-    return { ...common, text: `not selected: ${reason}, by ${entry}`, hint }
+    return { ...common, text: `not selected: ${selectionText(selection)}, by ${entry}`, hint }
   }
   const value = valuesOf(parts, view)
   const misses = discovery.instrument
@@ -139,7 +142,7 @@ function portFindings(parts: DocumentContext, { port, view }: Subject): Finding[
   const all = left.length === ports.length && (port !== 0 || !view.seen)
   if (all) return [{ topic, state: 'missing', ...left[0]!, cause: 'excluded_port', hides: true }]
   return [
-    { topic, state: 'ok', text: `yes: ${view.reason}`, hint: '' },
+    { topic, state: 'ok', text: `yes: ${selectionText(view.selection)}`, hint: '' },
     ...left.map(why => ({ topic, state: 'note' as const, ...why })),
   ]
 }

@@ -59,12 +59,27 @@ function verdict({ tracing, loaded }: Subsystems, view: ProcessView): { observed
   const open = view.listening.filter(
     port => !exclude_ports.includes(port) && (include_ports.length === 0 || include_ports.includes(port)),
   )
-  if (view.observed && view.listening.length > 0 && open.length === 0 && !view.seen)
+  const { selection } = view
+  if (selection.observed && view.listening.length > 0 && open.length === 0 && !view.seen)
     return {
       observed: false,
       reason: 'its ports are excluded by agent.ebpf.network.include_ports or exclude_ports',
     }
-  return view
+  return { observed: selection.observed, reason: selectionText(selection) }
+}
+
+/** Why a process is selected for observation or not. */
+export function selectionText(selection: ProcessView['selection']): string {
+  switch (selection.cause) {
+    case 'no_rules':
+      return 'every process is observed'
+    case 'no_entry':
+      return 'no entry of discovery.instrument matches'
+    case 'instrumented':
+      return 'it exports its own spans; svc reports only its metrics'
+    default:
+      return `discovery.${selection.cause}[${selection.entry}] matches`
+  }
 }
 
 function notesOf({ tracing }: Subsystems, view: ProcessView): string[] {
