@@ -2,7 +2,7 @@ import { signals } from '../foundation/model/signal.ts'
 import type { Setting, Settings } from '../foundation/schema/tree.ts'
 
 /** Sources of a value, strongest last. */
-export const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const
+const sources = ['default', 'otel', 'file', 'environment', 'flag'] as const
 export type SourceKind = (typeof sources)[number]
 
 export interface Sourced extends Setting {

@@ -12,7 +12,7 @@ import {
 import { looseScalar } from '../foundation/schema/value.ts'
 
 /** Variables of the process: not keys of the configuration. */
-export const processVariables: ReadonlySet<string> = new Set(['SVC_CONFIG_FILE', 'SVC_TOKEN', 'SVC_URL'])
+const processVariables: ReadonlySet<string> = new Set(['SVC_CONFIG_FILE', 'SVC_TOKEN', 'SVC_URL'])
 
 /** Variables that Kubernetes sets for a Service whose name begins with `svc`. */
 const serviceLink = /^SVC_(?:SERVICE_HOST$|SERVICE_PORT|PORT|.*_SERVICE_|.*_PORT)/

@@ -30,7 +30,7 @@ function headerFault(name: string): string {
 }
 
 /** Request headers. Their values are usually secret. */
-export const headers = map(text({ expects: 'printable ASCII text on one line', pattern: /^[\x20-\x7e]*$/ }), {
+const headers = map(text({ expects: 'printable ASCII text on one line', pattern: /^[\x20-\x7e]*$/ }), {
   fault: headerFault,
 })
 

@@ -102,6 +102,6 @@ export function exactTime(ms: number): string {
 }
 
 /** `12 s ago`. */
-export function ago(ms: number, nowMs: number): string {
+function ago(ms: number, nowMs: number): string {
   return `${duration(Math.max(0, Math.round((nowMs - ms) / 1000) * 1000))} ago`
 }

@@ -3,7 +3,7 @@
 import { DBusReader, type DBusValue, type DBusVariant, DBusWriter } from './dbus-value.ts'
 
 /** The protocol allows 128 MiB, but no reply to svc is that long. */
-export const mostMessageBytes = 16 * 1024 * 1024
+const mostMessageBytes = 16 * 1024 * 1024
 /** Bytes needed to determine a message's size. */
 export const prefixBytes = 16
 

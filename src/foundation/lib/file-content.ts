@@ -5,7 +5,7 @@ import { closeSync, constants, fstatSync, openSync, readSync, type Stats, statSy
 import { type FileHandle, open } from 'node:fs/promises'
 
 /** Larger files are not read: a configuration with thousands of targets is well below. */
-export const contentLimit = 1024 * 1024
+const contentLimit = 1024 * 1024
 
 /** Prefix of the states of unreadable files; no digest begins with it. */
 const absent = '!'

@@ -3,7 +3,7 @@
 import { causesOf } from './error-code.ts'
 import type { LogRing } from './log-ring.ts'
 
-export const levels = ['debug', 'info', 'warn', 'error'] as const
+const levels = ['debug', 'info', 'warn', 'error'] as const
 export type Level = (typeof levels)[number]
 
 export type LogFormat = 'json' | 'text'

@@ -2,7 +2,7 @@
  * Maximum tokens of a YAML text: a parser takes some hundred times the size of each, and more for a fault in each.
  * Thousands of targets have a tenth of that.
  */
-export const mostTokens = 200_000
+const mostTokens = 200_000
 export const tooManyTokens = 'it has more than 200,000 YAML tokens'
 
 /** True if a YAML lexer returns more tokens than the parser may see. Takes no memory, and stops at the limit. */

@@ -76,7 +76,7 @@ export function imageId(value: unknown): string {
   return containerId.test(digits) ? `sha256:${digits}` : ''
 }
 
-export function pidOf(value: unknown): number {
+function pidOf(value: unknown): number {
   return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : 0
 }
 

@@ -70,7 +70,7 @@ export function podAttributes(
 }
 
 /** Owner kinds of the semantic conventions, by attribute name. */
-export const ownerKinds: ReadonlyMap<string, string> = new Map(
+const ownerKinds: ReadonlyMap<string, string> = new Map(
   ['Deployment', 'ReplicaSet', 'StatefulSet', 'DaemonSet', 'CronJob', 'Job'].map(kind => [
     kind,
     kind.toLowerCase(),

@@ -24,7 +24,7 @@ export function encodeCursor(cursor: Cursor): Buffer {
 }
 
 /** Cursor from the bytes of a file; undefined if damaged. */
-export function decodeCursor(bytes: Buffer): Cursor | undefined {
+function decodeCursor(bytes: Buffer): Cursor | undefined {
   const json = bytes.subarray(8)
   if (crc32(json).toString(16).padStart(8, '0') !== bytes.toString('latin1', 0, 8)) return undefined
   let parsed: unknown

@@ -30,7 +30,7 @@ import { crc32 } from 'node:zlib'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { BodyEncoding } from '../../foundation/model/batch.ts'
 
-export const segmentVersion = 1
+const segmentVersion = 1
 export const segmentHeadBytes = 48
 export const recordHeadBytes = 52
 /** Maximum body length; a record with more is damaged. */

@@ -23,7 +23,7 @@ export interface CpuState {
 }
 
 /** The limit in cores, from `limits.cpu`. */
-export function agentCores(setting: number | 'auto', available = availableParallelism()): number {
+function agentCores(setting: number | 'auto', available = availableParallelism()): number {
   return setting === 'auto' ? Math.max(leastAuto, available * autoPart) : setting
 }
 

@@ -144,7 +144,7 @@ const mostProcesses = 128
 type FilesFault = 'denied' | 'own' | 'protected' | 'none'
 
 /** Opens, as the agent does, one executable file of each process in the /proc mounted at `proc`. */
-export function tryMappedFiles(proc: string): Finding<FilesFault> {
+function tryMappedFiles(proc: string): Finding<FilesFault> {
   const found = hostPid.try()
   if ('fault' in found && found.fault === 'own') return { fault: 'own', detail: found.detail }
   const codes = new Set<string>()

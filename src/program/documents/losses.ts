@@ -10,7 +10,7 @@ export const intended: ReadonlySet<string> = new Set(
 )
 
 /** Reports losses since the start: items of a signal by reason. `rejected`: permanently rejected by the receiver. */
-export function eachLoss(
+function eachLoss(
   pipeline: Pick<Pipeline, 'state'>,
   report: (signal: Signal, reason: string, items: number) => void,
 ): void {

@@ -27,7 +27,7 @@ export interface GpuOptions {
 }
 
 /** Measures GPUs while the configuration enables it. */
-export class Gpu {
+class Gpu {
   /** Undefined if disabled. */
   source: GpuSource | undefined
   /** What svc itself lacks for it; '' for nothing. */

@@ -21,7 +21,7 @@ export class ReadLine {
   }
 }
 
-export const unknownStream = 0
+const unknownStream = 0
 export const stdoutStream = 1
 export const stderrStream = 2
 

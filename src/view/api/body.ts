@@ -92,7 +92,7 @@ function readJson(
 }
 
 /** Position of the first character that is not JSON, from 0. The runtime reports it only for some faults. */
-export function faultPosition(text: string): number {
+function faultPosition(text: string): number {
   let good = 0
   let bad = text.length + 1
   while (bad - good > 1) {

@@ -293,7 +293,7 @@ export class EdgeGraph {
 }
 
 /** `service.name`, and `service.namespace` or the namespace of the pod, which may be empty. */
-export function identityOf({ attributes }: Resource): [name: string, namespace: string] {
+function identityOf({ attributes }: Resource): [name: string, namespace: string] {
   const namespace = attributes.get('service.namespace') ?? attributes.get('k8s.namespace.name') ?? ''
   return [String(attributes.get('service.name') ?? 'unknown'), String(namespace)]
 }

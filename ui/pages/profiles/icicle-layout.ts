@@ -21,7 +21,7 @@ export function viewOf(tree: FlameTree, node: number): View {
 }
 
 /** Index in `rowNodes` of the first node of a row beyond a point; the end of the row if there is none. */
-export function firstAfter(tree: FlameTree, depth: number, point: number): number {
+function firstAfter(tree: FlameTree, depth: number, point: number): number {
   const { rowNodes, rowStart, left, sum } = tree
   let low = rowStart[depth] ?? 0
   let high = rowStart[depth + 1] ?? low

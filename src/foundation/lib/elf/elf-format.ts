@@ -53,7 +53,7 @@ export const segmentBytes = 56
 export const sectionBytes = 64
 
 export const segmentType = { load: 1, note: 4, ehFrameHeader: 0x6474e550 } as const
-export const segmentExecutes = 1
+const segmentExecutes = 1
 export const sectionType = { symtab: 2, note: 7, nobits: 8, dynsym: 11 } as const
 export const sectionCompressed = 0x800
 

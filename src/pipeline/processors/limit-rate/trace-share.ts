@@ -63,7 +63,7 @@ export class TraceShare {
  * Position from 0 to 1 that is the same on every host for the same trace, so that agents with the same share keep the
  * same traces. All bytes are used, as samplers before us may have selected by some of them.
  */
-export function placeOf(traceId: Uint8Array): number {
+function placeOf(traceId: Uint8Array): number {
   let hash = 0x811c9dc5
   for (let i = 0; i < traceId.length; i++) hash = Math.imul(hash ^ traceId[i]!, 0x01000193)
   hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b)

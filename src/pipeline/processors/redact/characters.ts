@@ -10,7 +10,7 @@ const foreignLetter = 0x80
 /** Any other non-ASCII unit. */
 const other = 0x81
 
-export const digit = 1
+const digit = 1
 const upper = 2
 const lower = 4
 const underscore = 8

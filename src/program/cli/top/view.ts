@@ -9,7 +9,7 @@ export type Service = OverviewTick['services'][number]
 export type Page = 'services' | 'service' | 'pipeline'
 
 /** Sort orders of services; `worst`: the agent's order. */
-export const orders = ['worst', 'service', 'req/s', 'err%', 'p50', 'p95', 'p99'] as const
+const orders = ['worst', 'service', 'req/s', 'err%', 'p50', 'p95', 'p99'] as const
 export type Order = (typeof orders)[number]
 
 export interface View {

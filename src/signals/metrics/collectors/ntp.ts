@@ -184,7 +184,7 @@ function ask(question: Question, signal: AbortSignal): Promise<NtpAnswer> {
 }
 
 /** Parses a response. Throws an error with a reason if it does not belong to the request with this cookie. */
-export function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, received: number): NtpAnswer {
+function parseAnswer(packet: Buffer, cookie: Buffer, sent: number, received: number): NtpAnswer {
   if (packet.length < packetBytes) throw new Error(`invalid response: ${packet.length} bytes`)
   if ((packet[0]! & 7) !== serverMode) throw new Error('invalid response: not from a server')
   if (!packet.subarray(24, 32).equals(cookie)) throw new Error('invalid response: for another request')

@@ -23,7 +23,7 @@ export const errors = extras('error.type', ['corrected', 'uncorrected'])
 export const states = extras('hw.state', ['ok', 'failed'])
 export const locations = extras('hw.sensor_location', ['gpu'])
 export const clocks = extras('svc.gpu.clock.domain', ['graphics', 'sm', 'memory', 'video'])
-export const throttles = extras('svc.gpu.throttle.reason', [
+const throttles = extras('svc.gpu.throttle.reason', [
   'sw_power_cap',
   'hw_slowdown',
   'sync_boost',

@@ -49,7 +49,7 @@ export interface Piece extends PagePart {
   readonly numbers: Float64Array
 }
 
-export const noneRepeated: ReadonlySet<number> = new Set()
+const noneRepeated: ReadonlySet<number> = new Set()
 
 /** Series between two checks of the clock. */
 const lookEvery = 64

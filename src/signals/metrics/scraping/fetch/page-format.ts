@@ -51,7 +51,7 @@ const parameterForm = new RegExp(`\\s*;\\s*(${token})\\s*=\\s*(${token}|"(?:[^"\
 const maxLength = 1024
 
 /** Type and subtype in lower case; undefined if invalid, as judged by Go's mime.ParseMediaType. */
-export function mediaType(text: string): string | undefined {
+function mediaType(text: string): string | undefined {
   if (text.length > maxLength) return undefined
   const semicolon = text.indexOf(';')
   const type = (semicolon < 0 ? text : text.slice(0, semicolon)).trim().toLowerCase()

@@ -107,7 +107,7 @@ export class RequestHead {
 }
 
 /** Reason why a header cannot be sent; '' if it can (RFC 9110, section 5). Does not contain the value. */
-export function headerFault(name: string, value: string): string {
+function headerFault(name: string, value: string): string {
   if (!/^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,256}$/.test(name))
     return `${JSON.stringify(name.slice(0, 64))} is not a valid header name`
   if (reserved.has(name.toLowerCase())) return `svc sets the header ${name} itself; remove it`

@@ -90,6 +90,6 @@ export function withoutSuffix(name: string, suffix: string): string {
   return name.endsWith(suffix) && name.length > suffix.length ? name.slice(0, -suffix.length) : name
 }
 
-export function addFirst<T>(map: Map<string, T>, key: string, value: T): void {
+function addFirst<T>(map: Map<string, T>, key: string, value: T): void {
   if (!map.has(key)) map.set(key, value)
 }

@@ -124,7 +124,7 @@ export function isLikelyResponse(bytes: Buffer, at: number, end: number): boolea
 
 /** Possible ends of a response. */
 export const endsNot = 0
-export const endsOpen = 1
+const endsOpen = 1
 export const endsDone = 2
 
 /**

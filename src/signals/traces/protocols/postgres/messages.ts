@@ -110,7 +110,7 @@ export function isLikelyFramed(bytes: Buffer, at: number, end: number, lengths: 
 const readyBytes = 6
 
 /** True if there is a ReadyForQuery at `at`. */
-export function isReady(bytes: Buffer, at: number): boolean {
+function isReady(bytes: Buffer, at: number): boolean {
   const state = bytes[at + 5]
   return (
     bytes[at] === 0x5a &&

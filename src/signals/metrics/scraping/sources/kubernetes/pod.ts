@@ -14,7 +14,7 @@ const maxContainers = 1_000
 const maxPorts = 10_000
 
 /** A pod (core v1 `Pod`): a target per port of each container. */
-export class Pod implements WatchedGroup, JoinedPod {
+class Pod implements WatchedGroup, JoinedPod {
   readonly key: string
   readonly refs: readonly string[]
   readonly ip: string
