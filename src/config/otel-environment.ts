@@ -1,6 +1,6 @@
 import { signals } from '../foundation/model/signal.ts'
 import { formatProblems, type Problem, type Report, reportInto } from '../foundation/schema/problem.ts'
-import { type Branch, isBranch, type Key, readKey, type Settings } from '../foundation/schema/tree.ts'
+import { keyAt, readKey, type Settings } from '../foundation/schema/tree.ts'
 import { type Entry, looseScalar, type Mapping, type Value } from '../foundation/schema/value.ts'
 import type { Environment } from './environment.ts'
 import { schema } from './schema.ts'
@@ -52,7 +52,7 @@ export function readOtelEnvironment(env: Environment, file?: Report['file']): Ot
     else put(value, path)
   }
   function put(value: Value, path: string): void {
-    readKey(keyAt(path), value, { written: path, canonical: path }, settings, report)
+    readKey(keyAt(schema, path), value, { written: path, canonical: path }, settings, report)
   }
 
   for (const [suffix, key, convert] of transport) {
@@ -122,11 +122,4 @@ function milliseconds(name: string, text: string) {
 function truth(name: string, text: string) {
   const lower = text.toLowerCase()
   return lower === 'true' || lower === 'false' ? looseScalar(name, lower) : 'expected true or false'
-}
-
-function keyAt(path: string): Key<unknown> {
-  let node: Key<unknown> | Branch = schema
-  for (const name of path.split('.')) node = (node as Branch).keys[name]!
-  if (isBranch(node)) throw new Error(`BUG: ${path} is no key`)
-  return node
 }

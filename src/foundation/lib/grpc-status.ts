@@ -50,7 +50,7 @@ export function statusOfHttp(httpStatus: number): number {
 }
 
 /** Names of HTTP/2 error codes by number (RFC 9113, section 7). */
-const resets = [
+export const http2Errors = [
   'NO_ERROR',
   'PROTOCOL_ERROR',
   'INTERNAL_ERROR',
@@ -68,7 +68,7 @@ const resets = [
 ] as const
 
 export function resetName(code: number): string {
-  return resets[code] ?? `error ${code}`
+  return http2Errors[code] ?? `error ${code}`
 }
 
 /**
@@ -77,7 +77,7 @@ export function resetName(code: number): string {
  * pace, and NO_ERROR and INTERNAL_ERROR, which proxies send when they lost the server.
  */
 export function statusOfReset(code: number): number {
-  switch (resets[code]) {
+  switch (http2Errors[code]) {
     case 'NO_ERROR':
     case 'INTERNAL_ERROR':
     case 'REFUSED_STREAM':

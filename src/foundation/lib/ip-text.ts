@@ -29,3 +29,8 @@ export function macText(bytes: Uint8Array): string {
   for (const byte of bytes) text += `${text === '' ? '' : ':'}${byte.toString(16).padStart(2, '0')}`
   return text
 }
+
+/** Whether `ipText` of an address is one of this host alone. */
+export function isLoopback(address: string): boolean {
+  return address.startsWith('127.') || address === '::1'
+}

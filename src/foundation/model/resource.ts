@@ -11,6 +11,11 @@ export interface Resource {
 /** Owner of resources without a process on this host: the host itself. */
 export const hostOwner: Owner = { group: '', user: '' }
 
+/** The service of one side of a call: its `service.name`, or the name that stands for it. */
+export function serviceName(side: Resource | string): string {
+  return typeof side === 'string' ? side : String(side.attributes.get('service.name') ?? '')
+}
+
 /** The instrumentation scope: the part of svc that made the telemetry, or the scope reported by an application. */
 export interface Scope {
   readonly name: string

@@ -78,6 +78,14 @@ export function isBranch(node: Key<unknown> | Branch): node is Branch {
   return 'keys' in node
 }
 
+/** The key at a path such as `agent.log.level`. Throws where there is none: the paths are those of our own tables. */
+export function keyAt(tree: Branch, path: string): Key<unknown> {
+  let node: Key<unknown> | Branch = tree
+  for (const name of path.split('.')) node = (node as Branch).keys[name]!
+  if (isBranch(node)) throw new Error(`BUG: ${path} is no key`)
+  return node
+}
+
 /** Joins a path; the root is ''. */
 export function join(path: string, name: string): string {
   return path === '' ? name : `${path}.${name}`

@@ -1,3 +1,5 @@
+import { cutEnd } from '../../foundation/lib/cut-text.ts'
+
 const redacted = '[REDACTED]'
 /** Maximum length of the displayed line, in UTF-16 units. */
 const maxLength = 1_024
@@ -56,8 +58,7 @@ export function commandLine(args: readonly string[]): string {
     shown.push(word)
     length += word.length + 1
   }
-  const line = shown.join(' ').replace(unprintable, '?')
-  return line.length > maxLength ? `${line.slice(0, maxLength - 1)}…` : line
+  return cutEnd(shown.join(' ').replace(unprintable, '?'), maxLength)
 }
 
 /** State from the words so far. */

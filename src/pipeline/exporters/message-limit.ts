@@ -1,3 +1,5 @@
+import { isDigit } from '../../foundation/lib/ascii.ts'
+
 /** Error texts of servers for a request over their limit. */
 const complaints = [
   'message larger than max', // gRPC in Go, C++ and JavaScript
@@ -45,8 +47,4 @@ function numberAfter(text: string, marker: string): number {
   let end = start
   while (end < text.length && isDigit(text.charCodeAt(end))) end++
   return end - start > maxDigits ? 0 : Number(text.slice(start, end))
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39
 }

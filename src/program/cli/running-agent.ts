@@ -136,7 +136,8 @@ export function tokenHint(status: number, body: Buffer): string {
     : '; set SVC_TOKEN, or use the admin socket as root'
 }
 
-function messageOf(body: Buffer): string {
+/** The `message` of an error object; '' for another answer. */
+export function messageOf(body: Buffer): string {
   try {
     const { message } = JSON.parse(body.toString()) as { message?: unknown }
     return typeof message === 'string' ? message : ''

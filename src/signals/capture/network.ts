@@ -1,8 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
-import { Interner } from '../../foundation/lib/interner.ts'
-import { ipText } from '../../foundation/lib/ip-text.ts'
-import { counted, small } from '../../foundation/lib/small-tables.ts'
+import { counted } from '../../foundation/lib/small-tables.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { connectBounds, NetworkPair, rttBounds } from '../../foundation/model/network-pair.ts'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
@@ -17,6 +14,7 @@ import {
   type Native,
   type ObjectHandle,
 } from '../../kernel/native.ts'
+import { RecordTexts } from './record-texts.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
 const server = svcNetSide.indexOf('server')
@@ -64,8 +62,7 @@ export class NetworkProbe {
   readonly #globals: DataView
   readonly #counts: Uint32Array
   readonly #known = new Map<string, Known>()
-  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
-  readonly #addresses = small(new BoundedMap<string, string>(4096))
+  readonly #texts = new RecordTexts()
   readonly #pair = new NetworkPair()
   readonly #keys = Buffer.alloc(batchEntries * svcNetKey.size)
   readonly #values: Buffer
@@ -241,12 +238,9 @@ export class NetworkProbe {
     pair.netns = keys.readUInt32LE(keyAt + svcNetKey.netns)
     pair.server = keys[keyAt + svcNetKey.side] === server
     pair.port = keys.readUInt16LE(keyAt + svcNetKey.port)
-    pair.localAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.localAddress)
-    pair.peerAddress = pair.overflow ? '' : this.#address(keys, keyAt + svcNetKey.peerAddress)
-    const from = at + svcNetPair.comm
-    let end = from
-    while (end < from + svcNetPair.commSize && values[end] !== 0) end++
-    pair.comm = this.#words.intern(values, from, end)
+    pair.localAddress = pair.overflow ? '' : this.#texts.address(keys, keyAt + svcNetKey.localAddress)
+    pair.peerAddress = pair.overflow ? '' : this.#texts.address(keys, keyAt + svcNetKey.peerAddress)
+    pair.comm = this.#texts.text(values, at + svcNetPair.comm, svcNetPair.commSize)
   }
 
   /** Removes a pair without connections after some unchanged looks. */
@@ -267,16 +261,6 @@ export class NetworkProbe {
     const counts = this.#counts
     for (const at of [bss.pairsUsed, bss.groupPairs + 4 * (owner >> ownerBits), bss.ownerPairs + 4 * owner])
       Atomics.sub(counts, at / 4, 1)
-  }
-
-  #address(bytes: Buffer, at: number): string {
-    const raw = this.#words.intern(bytes, at, at + 16)
-    let text = this.#addresses.get(raw)
-    if (text === undefined) {
-      text = ipText(bytes.subarray(at, at + 16))
-      this.#addresses.set(raw, text)
-    }
-    return text
   }
 }
 

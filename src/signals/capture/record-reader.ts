@@ -1,11 +1,8 @@
-import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
-import { Interner } from '../../foundation/lib/interner.ts'
-import { ipText } from '../../foundation/lib/ip-text.ts'
-import { small } from '../../foundation/lib/small-tables.ts'
 import { CapturedHead, Connection } from '../../foundation/model/connection.ts'
 import { requestAt } from '../../foundation/model/request-number.ts'
 import { Operation, type Segment } from '../../foundation/model/stream.ts'
 import { svcMethod, svcProtocol, svcRecord, svcRedKey, svcSegment, svcSide } from '../../kernel/gen/sock.ts'
+import { RecordTexts } from './record-texts.ts'
 
 const server = svcSide.indexOf('server')
 const twoTo32 = 4294967296
@@ -22,8 +19,7 @@ const flag = { received: 1, joined: 2, closed: 4, tls: 8, blocking: 16, server: 
  * allocate after warm-up.
  */
 export class RecordReader {
-  readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
-  readonly #addresses = small(new BoundedMap<string, string>(4096))
+  readonly #texts = new RecordTexts()
   /** Request heads of counted operations, by method and minor version. */
   readonly #heads = new Map<number, Buffer>()
   /** Reused for each record and key. */
@@ -44,9 +40,9 @@ export class RecordReader {
     connection.protocol = 'http1'
     connection.server = bytes[at + svcRecord.side] === server
     connection.pid = words32[w + (svcRecord.pid >> 2)]!
-    connection.comm = this.#text(bytes, at + svcRecord.comm, svcRecord.commSize)
-    connection.localAddress = this.#address(bytes, at + svcRecord.localAddress)
-    connection.peerAddress = this.#address(bytes, at + svcRecord.peerAddress)
+    connection.comm = this.#texts.text(bytes, at + svcRecord.comm, svcRecord.commSize)
+    connection.localAddress = this.#texts.address(bytes, at + svcRecord.localAddress)
+    connection.peerAddress = this.#texts.address(bytes, at + svcRecord.peerAddress)
     connection.localPort = words16[h + (svcRecord.localPort >> 1)]!
     connection.peerPort = words16[h + (svcRecord.peerPort >> 1)]!
     connection.doubt = bytes[at + svcRecord.doubt] !== 0
@@ -112,11 +108,11 @@ export class RecordReader {
     segment.pid = words32[w + (svcSegment.pid >> 2)]!
     segment.tid = words32[w + (svcSegment.tid >> 2)]!
     segment.served = requestAt(segment.tid, words32[w + (svcSegment.served >> 2)]!)
-    segment.comm = this.#text(bytes, at + svcSegment.comm, svcSegment.commSize)
+    segment.comm = this.#texts.text(bytes, at + svcSegment.comm, svcSegment.commSize)
     segment.cgroup =
       words32[w + (svcSegment.cgroup >> 2)]! + words32[w + (svcSegment.cgroup >> 2) + 1]! * twoTo32
-    segment.localAddress = this.#address(bytes, at + svcSegment.localAddress)
-    segment.peerAddress = this.#address(bytes, at + svcSegment.peerAddress)
+    segment.localAddress = this.#texts.address(bytes, at + svcSegment.localAddress)
+    segment.peerAddress = this.#texts.address(bytes, at + svcSegment.peerAddress)
     segment.localPort = words16[h + (svcSegment.localPort >> 1)]!
     segment.peerPort = words16[h + (svcSegment.peerPort >> 1)]!
   }
@@ -133,8 +129,8 @@ export class RecordReader {
     connection.protocol = svcProtocol[key[svcRedKey.protocol]!] ?? ''
     connection.server = isServer
     connection.pid = key.readUInt32LE(svcRedKey.pid)
-    connection.comm = this.#text(key, svcRedKey.comm, svcRedKey.commSize)
-    connection.peerAddress = isServer ? '' : this.#address(key, svcRedKey.peerAddress)
+    connection.comm = this.#texts.text(key, svcRedKey.comm, svcRedKey.commSize)
+    connection.peerAddress = isServer ? '' : this.#texts.address(key, svcRedKey.peerAddress)
     connection.localPort = isServer ? port : 0
     connection.peerPort = isServer ? 0 : port
     operation.status = key.readUInt16LE(svcRedKey.status)
@@ -154,21 +150,5 @@ export class RecordReader {
       this.#heads.set(id, head)
     }
     return head
-  }
-
-  #text(bytes: Buffer, from: number, size: number): string {
-    let end = from
-    while (end < from + size && bytes[end] !== 0) end++
-    return this.#words.intern(bytes, from, end)
-  }
-
-  #address(bytes: Buffer, at: number): string {
-    const raw = this.#words.intern(bytes, at, at + 16)
-    let text = this.#addresses.get(raw)
-    if (text === undefined) {
-      text = ipText(bytes.subarray(at, at + 16))
-      this.#addresses.set(raw, text)
-    }
-    return text
   }
 }

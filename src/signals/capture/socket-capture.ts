@@ -7,7 +7,6 @@ import { findAsset } from '../../kernel/assets.ts'
 import { BpfObject } from '../../kernel/bpf-object.ts'
 import {
   bss as sockBss,
-  svcCounter,
   svcKind,
   svcProtocol,
   svcRecord,
@@ -37,6 +36,7 @@ import {
   maySkip,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
+import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'
 import { type TlsOptions, TlsProbes } from './tls/tls-probes.ts'
@@ -204,16 +204,7 @@ export class SocketCapture implements Capture {
   /** Counters of the kernel side, over all CPUs; the final values after the end. */
   counters(): Record<CaptureCounter, number> {
     if (this.#lastCounters !== undefined) return this.#lastCounters
-    const map = this.object.map('counters')
-    const value = Buffer.alloc(map.slotSize)
-    this.#native.mapLookup(map, Buffer.alloc(4), value)
-    const counters = {} as Record<CaptureCounter, number>
-    for (const [index, name] of svcCounter.entries()) {
-      let total = 0
-      for (let at = 8 * index; at < map.slotSize; at += 8 * svcCounter.length) total += u64(value, at)
-      counters[name] = total
-    }
-    return counters
+    return kernelCounters(this.#native, this.object)
   }
 
   /**

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
-import { ipText } from '../../foundation/lib/ip-text.ts'
+import { ipText, isLoopback } from '../../foundation/lib/ip-text.ts'
 import { counted } from '../../foundation/lib/small-tables.ts'
 import type { Segment } from '../../foundation/model/stream.ts'
 import { svcSyscallConnection, svcSyscallRole, svcSyscallState } from '../../kernel/gen/syscalls.ts'
@@ -212,8 +212,4 @@ function knownOf(found: FoundSocket, joined: boolean): Known {
 /** '' for the unspecified address, which means unknown. */
 function addressOf(text: string): string {
   return text === '::' || text === '0.0.0.0' ? '' : text
-}
-
-function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1'
 }

@@ -1,5 +1,7 @@
 // Severity numbers of OTLP for the levels of programs (logs data model, "SeverityNumber" and appendix B).
 
+import { isDigit } from '../../foundation/lib/ascii.ts'
+
 /** Length of text searched for a level, in UTF-16 units. */
 const searched = 256
 
@@ -241,10 +243,6 @@ function isSmall(code: number): boolean {
 
 function isLetter(code: number): boolean {
   return isSmall(code | 0x20)
-}
-
-function isDigit(code: number): boolean {
-  return code >= 0x30 && code <= 0x39
 }
 
 function isBlank(code: number): boolean {

@@ -1,3 +1,5 @@
+import { isDigit } from '../../foundation/lib/ascii.ts'
+
 /**
  * Microseconds since the Unix epoch of an RFC 3339 time (section 5.6); 0 if invalid or before
  * 1970. Also accepted: a space instead of the `T`, a comma before the fraction, and a zone without its colon. A time
@@ -67,10 +69,6 @@ function digits(bytes: Uint8Array, at: number, count: number): number {
     value = value * 10 + digit
   }
   return value
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39
 }
 
 /**

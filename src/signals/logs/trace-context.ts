@@ -1,3 +1,4 @@
+import { hexDigit } from '../../foundation/lib/ascii.ts'
 import type { LogRecord } from '../../foundation/model/log.ts'
 
 /** Length of text searched for IDs, in UTF-16 units. */
@@ -41,7 +42,7 @@ export function setTraceparent(record: LogRecord, text: string, from = 0): boole
   if (!isTraceparent(text, from)) return false
   setTraceId(record, text, from + 3, from + 35)
   setSpanId(record, text, from + 36, from + 52)
-  record.flags = (16 * hexValue(text.charCodeAt(from + 53)) + hexValue(text.charCodeAt(from + 54))) & 3
+  record.flags = (16 * hexDigit(text.charCodeAt(from + 53)) + hexDigit(text.charCodeAt(from + 54))) & 3
   return true
 }
 
@@ -121,14 +122,8 @@ function isNameSign(code: number): boolean {
 /** Number of hexadecimal digits at an offset, at most `most`. */
 function hexLength(text: string, from: number, most: number): number {
   let length = 0
-  while (length < most && hexValue(text.charCodeAt(from + length)) >= 0) length++
+  while (length < most && hexDigit(text.charCodeAt(from + length)) >= 0) length++
   return length
-}
-
-function hexValue(code: number): number {
-  if (code >= 0x30 && code <= 0x39) return code - 0x30
-  const letter = (code | 0x20) - 0x61
-  return letter >= 0 && letter < 6 ? letter + 10 : -1
 }
 
 /** Whether there are so many digits that are not all zero. */
@@ -142,6 +137,6 @@ function isId(text: string, from: number, digits: number): boolean {
 function setId(id: Uint8Array, first: number, text: string, from: number): boolean {
   if (!isId(text, from, 2 * (id.length - first))) return false
   for (let i = first, at = from; i < id.length; i++, at += 2)
-    id[i] = 16 * hexValue(text.charCodeAt(at)) + hexValue(text.charCodeAt(at + 1))
+    id[i] = 16 * hexDigit(text.charCodeAt(at)) + hexDigit(text.charCodeAt(at + 1))
   return true
 }

@@ -1,5 +1,6 @@
 // Flame graph as a drawing that works without scripts: root on top, callees below, a tooltip per frame.
 
+import { cutEnd, cutStart } from '../../foundation/lib/cut-text.ts'
 import { grouped } from '../../foundation/lib/number-text.ts'
 import type { FlameGraph } from './flame-graph.ts'
 import { frameTypes } from './flame-tree.ts'
@@ -100,7 +101,7 @@ export function* svgParts(graph: FlameGraph): Generator<string> {
     const y = headHeight + depth[node]! * rowHeight
     const label = labelOf(name, w)
     const self = tree.self[node]! > 0 ? `, self ${shareText(tree.self[node]!, whole)}` : ''
-    const title = `${cut(name, mostName)}\n${file === '' ? '' : `${cutFront(file, mostFile)}\n`}${shareText(total, whole)}, ${valueText(total, graph.unit)}${self}`
+    const title = `${cutEnd(name, mostName)}\n${file === '' ? '' : `${cutStart(file, mostFile)}\n`}${shareText(total, whole)}, ${valueText(total, graph.unit)}${self}`
     const shade = isUnnamed(name) || type === '' ? 'u' : type
     const text = label === '' ? '' : `<text x="${hundredths(x + 3)}" y="${y + 12}">${escaped(label)}</text>`
     return `<g class="f ${shade}"><title>${escaped(title)}</title><rect x="${x}" y="${y}" width="${hundredths(w)}" height="16"/>${text}</g>\n`
@@ -122,7 +123,7 @@ function* headParts(graph: FlameGraph, height: number): Generator<string> {
     ...(lostSamples > 0 ? [`${grouped(lostSamples)} samples lost`] : []),
     ...hostParts(graph),
   ]
-  yield `<text x="${margin}" y="22" class="h">${escaped(cut(graph.title, 120))}</text>\n`
+  yield `<text x="${margin}" y="22" class="h">${escaped(cutEnd(graph.title, 120))}</text>\n`
   yield `<text x="${margin}" y="42" class="s">${escaped(measured.join(' · '))}</text>\n`
   yield `<text x="${margin}" y="58" class="s">${escaped(`${new Date(graph.startUs / 1000).toISOString()} · root on top; width is the total; hover for numbers`)}</text>\n`
   yield* legendParts(graph)
@@ -201,14 +202,6 @@ function labelOf(name: string, w: number): string {
   const fit = Math.floor((w - 6) / characterWidth)
   if (fit < 3) return ''
   return name.length > fit ? `${name.slice(0, fit - 2)}..` : name
-}
-
-function cut(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text
-}
-
-function cutFront(text: string, most: number): string {
-  return text.length > most ? `…${text.slice(1 - most)}` : text
 }
 
 function hundredths(value: number): number {

@@ -1,5 +1,6 @@
 // Display of frames and values. Names come from foreign files and processes.
 
+import { cutEnd } from '../../foundation/lib/cut-text.ts'
 import { bytesText, grouped, scaledText } from '../../foundation/lib/number-text.ts'
 
 /** Characters that end a line, move the cursor, change the text direction or are invalid in XML 1.0 (section 2.2). */
@@ -8,7 +9,7 @@ const plain = /^[\x20-\x7e]*$/
 
 /** One line of at most `most` characters that is safe in documents and on terminals. */
 export function printable(text: string, most = 512): string {
-  const cut = text.length > most ? `${text.slice(0, most - 1)}…` : text
+  const cut = cutEnd(text, most)
   return plain.test(cut) ? cut : cut.replace(unprintable, '\ufffd')
 }
 

@@ -1,5 +1,5 @@
 import type { RequestEdge } from '../../foundation/model/request-edge.ts'
-import type { Resource } from '../../foundation/model/resource.ts'
+import { serviceName } from '../../foundation/model/resource.ts'
 import { DistinctEstimate } from './distinct-estimate.ts'
 import { bucketOf, durationBuckets } from './duration-counts.ts'
 import { type Edge, EdgeGraph, type EdgeNode, mostForeign } from './edge-graph.ts'
@@ -201,7 +201,7 @@ export class EdgeWindow {
     const made = this.#graph.make(request, nowMs)
     if (made !== undefined) return made
     const { client, server, protocol, serverPort } = request
-    this.#leftOut.add(nameOf(client), nameOf(server), typeof server === 'string' ? serverPort : 0)
+    this.#leftOut.add(serviceName(client), serviceName(server), typeof server === 'string' ? serverPort : 0)
     this.#foldable = true
     if (typeof client === 'string')
       return typeof server === 'string' ? undefined : this.#graph.others(true, server, protocol, nowMs)
@@ -263,8 +263,4 @@ function isOthers({ from, to }: Edge): boolean {
 /** The node of addresses without room. */
 export function isRest({ name, resource }: EdgeNode): boolean {
   return name === '' && resource === undefined
-}
-
-function nameOf(side: Resource | string): string {
-  return typeof side === 'string' ? side : String(side.attributes.get('service.name') ?? '')
 }

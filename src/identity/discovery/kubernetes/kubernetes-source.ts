@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import { Backoff } from '../../../foundation/lib/backoff.ts'
 import { ByteRoom } from '../../../foundation/lib/byte-room.ts'
 import { type JsonObject, objectOf, textOf } from '../../../foundation/lib/json-fields.ts'
+import { KnownFaults } from '../../../foundation/lib/known-faults.ts'
 import { pause } from '../../../foundation/lib/pause.ts'
 import type { EntitySink, SourceState } from '../../../foundation/model/entity.ts'
 import type { AccessError, ClusterAccess } from './access.ts'
@@ -18,8 +19,6 @@ import { type ClusterService, ServiceTable } from './service-table.ts'
 import { type Timing, usualTiming } from './timing.ts'
 
 const maxAnswerBytes = 1024 * 1024
-/** Time without a fault before it is logged again, in milliseconds. */
-const quietMs = 10 * 60_000
 
 export interface KubernetesSourceOptions {
   /** Path of a kubeconfig; '' for the account of our own pod. */
@@ -64,9 +63,7 @@ export class KubernetesSource {
   readonly #services: ServiceTable
   readonly #podWatches: ResourceWatch[] = []
   /** Faults by subject. */
-  readonly #faults = new Map<string, Fault>()
-  /** Time of the last occurrence of a fault. */
-  readonly #lastAtMs = new Map<string, number>()
+  readonly #faults = new KnownFaults<Fault>()
   #access: ClusterAccess | undefined
   #client: ApiClient | undefined
   #node = ''
@@ -267,18 +264,8 @@ export class KubernetesSource {
 
   /** Sets the fault of a subject; undefined clears it. */
   #report(subject: string, fault: Fault | undefined): void {
-    if (fault === undefined) {
-      this.#faults.delete(subject)
-      return
-    }
-    this.#faults.set(subject, fault)
-    const { reason, hint } = fault
-    const now = performance.now()
-    const isKnown = now - (this.#lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
-    if (this.#lastAtMs.size >= 64) this.#lastAtMs.clear()
-    this.#lastAtMs.set(reason, now)
+    if (!this.#faults.set(subject, fault)) return
     // Without a hint there is no fault.
-    if (hint === '' || isKnown || this.#stopping.signal.aborted) return
-    this.#options.warn(reason, hint)
+    if (fault.hint !== '' && !this.#stopping.signal.aborted) this.#options.warn(fault.reason, fault.hint)
   }
 }

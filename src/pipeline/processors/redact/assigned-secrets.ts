@@ -1,4 +1,4 @@
-import { is, isBlank, isDigit, isUpper, lowered, matchesAt, word } from './characters.ts'
+import { is, isBlank, isDigit, isNumber, isUpper, lowered, matchesAt, word } from './characters.ts'
 import type { Detector, Find } from './detector.ts'
 import { entropy } from './entropy.ts'
 import { type SecretKind, schemeLength, secretNamed } from './secret-names.ts'
@@ -187,11 +187,6 @@ function isReference(units: Uint8Array, start: number, end: number): boolean {
     default:
       return false
   }
-}
-
-function isNumber(units: Uint8Array, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) if (!isDigit(units[i])) return false
-  return true
 }
 
 /** `********`: already hidden. */

@@ -114,3 +114,15 @@ export class Units {
     return end
   }
 }
+
+/** Whether a text is at an offset. */
+export function isAt(units: Uint8Array, at: number, text: string): boolean {
+  for (let i = 0; i < text.length; i++) if (units[at + i] !== text.charCodeAt(i)) return false
+  return true
+}
+
+/** Whether a range has digits only. */
+export function isNumber(units: Uint8Array, start: number, end: number): boolean {
+  for (let i = start; i < end; i++) if (!isDigit(units[i])) return false
+  return true
+}

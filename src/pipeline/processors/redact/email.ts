@@ -5,6 +5,7 @@ import {
   isDigit,
   isForeignLetter,
   isLocal,
+  isNumber,
   letter,
   lowered,
 } from './characters.ts'
@@ -68,11 +69,6 @@ function domainEnd(units: Uint8Array, from: number): number {
     at++
   }
   return end
-}
-
-function isNumber(units: Uint8Array, start: number, end: number): boolean {
-  for (let i = start; i < end; i++) if (!isDigit(units[i])) return false
-  return true
 }
 
 function isTopLevel(units: Uint8Array, start: number, end: number): boolean {

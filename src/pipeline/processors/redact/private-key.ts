@@ -1,4 +1,4 @@
-import { isDigit, isUpper } from './characters.ts'
+import { isAt, isDigit, isUpper } from './characters.ts'
 import type { Detector } from './detector.ts'
 
 const begin = '-----BEGIN '
@@ -21,11 +21,6 @@ export const privateKey: Detector = {
     find.end = keyEnd(units, end + dashes.length)
     return true
   },
-}
-
-function isAt(units: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (units[at + i] !== text.charCodeAt(i)) return false
-  return true
 }
 
 function namesPrivateKey(units: Uint8Array, start: number, end: number): boolean {

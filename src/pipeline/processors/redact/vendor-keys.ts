@@ -2,6 +2,7 @@ import {
   alphanumeric,
   beginsWord,
   is,
+  isAt,
   isBase64url,
   isDigit,
   isHex,
@@ -80,8 +81,7 @@ export const vendorKeys: Detector = {
     for (let i = 0; i < candidates.length; i++) {
       const { prefix, trigger, fewest, most, takes } = candidates[i]!
       const start = at - trigger
-      if ((trigger === 0) !== isCapital || !startsWith(units, start, prefix) || !beginsWord(units, start))
-        continue
+      if ((trigger === 0) !== isCapital || !isAt(units, start, prefix) || !beginsWord(units, start)) continue
       // No match starts inside a key, so that no part is read again.
       if (units[start - 1] === prefix.charCodeAt(prefix.length - 1)) continue
       const from = start + prefix.length
@@ -96,11 +96,6 @@ export const vendorKeys: Detector = {
     }
     return false
   },
-}
-
-function startsWith(units: Uint8Array, at: number, text: string): boolean {
-  for (let i = 0; i < text.length; i++) if (units[at + i] !== text.charCodeAt(i)) return false
-  return true
 }
 
 /** Whether a range has letters and digits. */

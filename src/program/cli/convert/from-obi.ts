@@ -4,7 +4,7 @@ import { schema } from '../../../config/index.ts'
 import { readOtelEnvironment } from '../../../config/otel-environment.ts'
 import { nearest } from '../../../foundation/lib/nearest.ts'
 import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
-import { type Branch, isBranch, type Key } from '../../../foundation/schema/tree.ts'
+import { keyAt } from '../../../foundation/schema/tree.ts'
 import { looseScalar, type Value } from '../../../foundation/schema/value.ts'
 import type { Conversion } from './conversion.ts'
 import { type Input, readVariables, readYaml } from './input.ts'
@@ -159,7 +159,7 @@ function takeExporter(
     }
     conversion.set(
       key,
-      leafAt(key).kind.show(value, shown => shown),
+      keyAt(schema, key).kind.show(value, shown => shown),
       origin,
       refers,
     )
@@ -167,13 +167,6 @@ function takeExporter(
       conversion.note(`${origin} may contain a token: make the configuration readable by svc only`)
     given.set(key, { origin, value: looseScalar(origin, env[origin] ?? ''), refers })
   }
-}
-
-function leafAt(path: string): Key<unknown> {
-  let node: Key<unknown> | Branch = schema
-  for (const name of path.split('.')) node = (node as Branch).keys[name]!
-  if (isBranch(node)) throw new Error(`BUG: ${path} is no key`)
-  return node
 }
 
 /** Walks down to the path of a row. */

@@ -1,4 +1,5 @@
 import type { AgentAnswer, AgentClient } from '../../client/agent-client.ts'
+import { messageOf } from '../running-agent.ts'
 import type { Part } from './part.ts'
 
 const Ki = 1024
@@ -70,11 +71,6 @@ export function agentParts(client: AgentClient | undefined, metricsPath: string)
 
 /** The message of an error answer, in one line. */
 function refusalOf({ status, body }: AgentAnswer): string {
-  try {
-    const { message } = JSON.parse(body.toString()) as { message?: unknown }
-    if (typeof message === 'string') return `HTTP ${status}: ${message.slice(0, 500)}`
-  } catch {
-    // Not an error object, so not from an agent: report the status.
-  }
-  return `HTTP ${status}`
+  const message = messageOf(body).slice(0, 500)
+  return `HTTP ${status}${message && `: ${message}`}`
 }

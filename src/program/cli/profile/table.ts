@@ -1,3 +1,4 @@
+import { cutEnd, cutStart } from '../../../foundation/lib/cut-text.ts'
 import { grouped } from '../../../foundation/lib/number-text.ts'
 import { kindTitles, printable, shareText, valueText } from '../../../signals/profiles/frame-text.ts'
 import type { FlameDocument } from '../../../view/api/schemas.ts'
@@ -115,18 +116,10 @@ function laidOut(
   return clean.map(row =>
     row
       .map((text, i) => {
-        const fitting = i === 3 ? endOf(text, widths[3]!) : startOf(text, widths[i]!)
+        const fitting = i === 3 ? cutStart(text, widths[3]!) : cutEnd(text, widths[i]!)
         return numeric.includes(i) ? fitting.padStart(widths[i]!) : fitting.padEnd(widths[i]!)
       })
       .join('  ')
       .trimEnd(),
   )
-}
-
-function startOf(text: string, most: number): string {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text
-}
-
-function endOf(text: string, most: number): string {
-  return text.length > most ? `…${text.slice(1 - most)}` : text
 }

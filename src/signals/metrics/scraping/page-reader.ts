@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer'
+import { cutEnd } from '../../../foundation/lib/cut-text.ts'
 import { utf8Text } from '../../../foundation/lib/utf8-text.ts'
 import type { FamilyType, LineExemplar, LineFault, Page, PageFormat } from './exposition.ts'
 import { KeyScanner, plainNameEnd, quotedNameEnd, skipBlanks, unescaped } from './key-scanner.ts'
@@ -411,5 +412,5 @@ function printable(line: string): string {
     /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu,
     c => `\\u${c.codePointAt(0)!.toString(16).padStart(4, '0')}`,
   )
-  return text.length > excerptCharacters ? `${text.slice(0, excerptCharacters - 1)}…` : text
+  return cutEnd(text, excerptCharacters)
 }

@@ -1,5 +1,6 @@
 import { BoundedMap } from '../../../foundation/lib/bounded-map.ts'
 import type { Owner, ShareLosses } from '../../../foundation/lib/fair-share.ts'
+import { isLoopback } from '../../../foundation/lib/ip-text.ts'
 import { Attributes } from '../../../foundation/model/attributes.ts'
 import type { Metric, NumberPoint } from '../../../foundation/model/metric.ts'
 import { type MetricDeclaration, overflowAttribute } from '../../../foundation/model/metric-declaration.ts'
@@ -270,7 +271,3 @@ const maxEnds = 16_384
 /** Measured sizes. */
 const flowBytes = 512
 const endsBytes = 256
-
-function isLoopback(address: string): boolean {
-  return address.startsWith('127.') || address === '::1'
-}

@@ -2,7 +2,7 @@ import type { Owner, ShareLosses } from '../../../foundation/lib/fair-share.ts'
 import { Attributes } from '../../../foundation/model/attributes.ts'
 import type { Metric, NumberPoint } from '../../../foundation/model/metric.ts'
 import { type MetricDeclaration, overflowAttribute } from '../../../foundation/model/metric-declaration.ts'
-import { hostOwner, type Resource } from '../../../foundation/model/resource.ts'
+import { hostOwner, type Resource, serviceName } from '../../../foundation/model/resource.ts'
 import { explicit, Scale } from './duration-series.ts'
 import { type PlacedSeries, SeriesRoom } from './series-room.ts'
 
@@ -167,8 +167,8 @@ export class ServiceGraph {
   }
 
   #find(client: Resource | string, server: Resource | string): Edge {
-    const from = nameOf(client)
-    const to = nameOf(server)
+    const from = serviceName(client)
+    const to = serviceName(server)
     const known = this.#edges.get(from)?.get(to)
     if (known !== undefined) return known
     const owner = ownerOf(client, server)
@@ -237,10 +237,6 @@ function rankOf(client: Resource | string, server: Resource | string): number {
 function ownerOf(client: Resource | string, server: Resource | string): Owner {
   const side = typeof client === 'string' ? server : client
   return (typeof side === 'string' ? undefined : side.owner) ?? hostOwner
-}
-
-function nameOf(side: Resource | string): string {
-  return typeof side === 'string' ? side : String(side.attributes.get('service.name') ?? '')
 }
 
 function sum({ name, description, unit }: MetricDeclaration, points: readonly NumberPoint[]): Metric {

@@ -1,3 +1,4 @@
+import { hexDigit } from '../../../../foundation/lib/ascii.ts'
 import { type AnswerHead, parseAnswerHead } from './answer-head.ts'
 import { type FetchError, printable } from './fetch-error.ts'
 import type { Lease, PageBuffers } from './page-buffers.ts'
@@ -362,12 +363,6 @@ function chunkSize(bytes: Buffer, from: number, to: number): number {
   if (at === from) return -1
   while (at < to && (bytes[at] === 0x20 || bytes[at] === 0x09)) at++
   return at === to || bytes[at] === 0x3b ? size : -1
-}
-
-function hexDigit(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const lower = byte | 0x20
-  return lower >= 0x61 && lower <= 0x66 ? lower - 0x57 : -1
 }
 
 function looksLikeHttp(bytes: Buffer): boolean {

@@ -1,25 +1,19 @@
-import type { Attributes } from '../../../../foundation/model/attributes.ts'
 import type { Exemplar, HistogramPoint } from '../../../../foundation/model/metric.ts'
 import { isCount } from './count.ts'
+import { type Counted, CountedPoints } from './counted-points.ts'
 import { otlpExemplar } from './exemplar.ts'
 import type { FamilyDraft } from './family-draft.ts'
 import type { MappedSeries } from './mapped-family.ts'
-import { isCreated, NumberPoints, withoutSuffix } from './number-points.ts'
-import { ByName, entry, numberOf, type Origin } from './series-labels.ts'
-
-/** The series of one histogram. */
-interface Gathered {
-  readonly attributes: Attributes
-  readonly buckets: Bucket[]
-  count: MappedSeries | undefined
-  sum: MappedSeries | undefined
-  created: MappedSeries | undefined
-}
+import { withoutSuffix } from './number-points.ts'
+import { entry, numberOf, type Origin } from './series-labels.ts'
 
 interface Bucket {
   readonly bound: number
   readonly series: MappedSeries
 }
+
+/** The series of one histogram. */
+type Gathered = Counted & { readonly buckets: Bucket[] }
 
 /** Points with equal bounds. */
 interface Bounded {
@@ -30,31 +24,24 @@ interface Bounded {
 /** A family of classic histograms. */
 export class HistogramPoints {
   readonly #draft: FamilyDraft
-  readonly #metrics = new ByName(() => new Map<string, Gathered>())
-  /** Series with names that are not part of a histogram, after relabelling. */
-  readonly #strays: NumberPoints
+  readonly #points: CountedPoints<Pick<Gathered, 'buckets'>>
 
   constructor(draft: FamilyDraft) {
     this.#draft = draft
-    this.#strays = new NumberPoints(draft, 'unknown')
+    this.#points = new CountedPoints(draft, () => ({ buckets: [] }))
   }
 
   add(series: MappedSeries): void {
     const { name } = series
-    const { family } = this.#draft
-    if (name === family.name) this.#draft.drop('unexpected_sample')
-    else if (name.endsWith('_bucket')) this.#addBucket(series)
-    else if (name.endsWith('_count')) this.#addPart(series, 'count', '_count')
-    else if (name.endsWith('_sum')) this.#addPart(series, 'sum', '_sum')
-    else if (isCreated(name, family.name)) this.#addPart(series, 'created', '_created')
-    else this.#strays.add(series)
+    if (name !== this.#draft.family.name && name.endsWith('_bucket')) this.#addBucket(series)
+    else this.#points.add(series)
   }
 
   finish(): void {
-    this.#metrics.forEach((gathered, origin, name) => {
+    this.#points.metrics.forEach((gathered, origin, name) => {
       this.#finishMetric(gathered, origin, name)
     })
-    this.#strays.finish()
+    this.#points.finish()
   }
 
   #addBucket(series: MappedSeries): void {
@@ -62,27 +49,10 @@ export class HistogramPoints {
     const bound = numberOf(special)
     if (Number.isNaN(bound) || bound === Number.NEGATIVE_INFINITY) this.#draft.drop('bad_le')
     else
-      this.#gathered(origin, withoutSuffix(series.name, '_bucket'), key, attributes).buckets.push({
+      this.#points.of(origin, withoutSuffix(series.name, '_bucket'), key, attributes).buckets.push({
         bound,
         series,
       })
-  }
-
-  #addPart(series: MappedSeries, part: 'count' | 'sum' | 'created', suffix: string): void {
-    const { origin, attributes, key } = this.#draft.labels.sort(series.labels, '')
-    const gathered = this.#gathered(origin, withoutSuffix(series.name, suffix), key, attributes)
-    if (gathered[part] === undefined) gathered[part] = series
-    else this.#draft.drop('duplicate_series')
-  }
-
-  #gathered(origin: Origin, name: string, key: string, attributes: Attributes): Gathered {
-    return entry(this.#metrics.of(origin, name), key, () => ({
-      attributes,
-      buckets: [],
-      count: undefined,
-      sum: undefined,
-      created: undefined,
-    }))
   }
 
   #finishMetric(byKey: ReadonlyMap<string, Gathered>, origin: Origin, name: string): void {

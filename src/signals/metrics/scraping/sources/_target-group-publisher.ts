@@ -1,3 +1,4 @@
+import { KnownFaults } from '../../../../foundation/lib/known-faults.ts'
 import type { TargetGroup } from '../scrape-job.ts'
 import type { SourceOptions, TargetSourceState } from '../source.ts'
 
@@ -8,9 +9,6 @@ const leastPauseMs = 50
 const longestPauseMs = 5_000
 /** Each report takes time per group, so many groups are reported less often. */
 const groupsPerMs = 20
-/** Minimum absence of a fault before it is logged again. */
-const quietMs = 10 * 60_000
-const rememberedFaults = 64
 
 /** Fault of a source, with a hint. */
 export interface SourceFault {
@@ -23,9 +21,7 @@ export class TargetGroupPublisher {
   readonly #kind: string
   readonly #options: SourceOptions
   readonly #owners = new Map<string, readonly TargetGroup[]>()
-  readonly #faults = new Map<string, SourceFault>()
-  /** Time of the last occurrence by fault. */
-  readonly #lastAtMs = new Map<string, number>()
+  readonly #faults = new KnownFaults<SourceFault>()
   #timer: NodeJS.Timeout | undefined
   #closed = false
   #reportedGroups = -1
@@ -38,7 +34,8 @@ export class TargetGroupPublisher {
   }
 
   get state(): TargetSourceState {
-    const [fault] = this.#faults.values()
+    const [first] = this.#faults
+    const fault = first?.[1]
     return {
       connected: this.#updatedMs > 0 && fault === undefined,
       reason: fault?.reason ?? '',
@@ -82,17 +79,8 @@ export class TargetGroupPublisher {
 
   /** Sets the fault of a subject; undefined for none. */
   report(subject: string, fault: SourceFault | undefined): void {
-    if (fault === undefined) {
-      this.#faults.delete(subject)
-      return
-    }
-    this.#faults.set(subject, fault)
+    if (!this.#faults.set(subject, fault) || this.#closed) return
     const { reason, hint } = fault
-    const now = performance.now()
-    const isKnown = now - (this.#lastAtMs.get(reason) ?? Number.NEGATIVE_INFINITY) < quietMs
-    if (this.#lastAtMs.size >= rememberedFaults) this.#lastAtMs.clear()
-    this.#lastAtMs.set(reason, now)
-    if (isKnown || this.#closed) return
     this.#options.log.warn('target discovery failed; keeping the last known targets', {
       source: this.#kind,
       reason,

@@ -1,3 +1,4 @@
+import { hexDigit } from '../../../../foundation/lib/ascii.ts'
 import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import { isBlank, lower } from '../../../../foundation/lib/byte-range.ts'
 import { Passage } from '../framing.ts'
@@ -286,10 +287,4 @@ function contentLength(bytes: Buffer, start: number, end: number): number {
     else if (!isBlank(byte)) break
   }
   return length
-}
-
-function hexDigit(byte: number): number {
-  if (byte >= 0x30 && byte <= 0x39) return byte - 0x30
-  const letter = byte | 0x20
-  return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1
 }

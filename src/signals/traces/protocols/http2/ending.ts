@@ -1,3 +1,4 @@
+import { http2Errors } from '../../../../foundation/lib/grpc-status.ts'
 import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { brokenOff } from '../failure.ts'
 
@@ -26,23 +27,5 @@ export class Ending {
  */
 export function failureOf(ending: Ending, connection: StreamConnection): string {
   if (ending.broken) return brokenOff(connection.errno)
-  return ending.reset < 0 ? '' : (resets[ending.reset] ?? '_OTHER')
+  return ending.reset < 0 ? '' : (http2Errors[ending.reset] ?? '_OTHER')
 }
-
-/** Names of error codes by number (RFC 9113, section 7). */
-const resets = [
-  'NO_ERROR',
-  'PROTOCOL_ERROR',
-  'INTERNAL_ERROR',
-  'FLOW_CONTROL_ERROR',
-  'SETTINGS_TIMEOUT',
-  'STREAM_CLOSED',
-  'FRAME_SIZE_ERROR',
-  'REFUSED_STREAM',
-  'CANCEL',
-  'COMPRESSION_ERROR',
-  'CONNECT_ERROR',
-  'ENHANCE_YOUR_CALM',
-  'INADEQUATE_SECURITY',
-  'HTTP_1_1_REQUIRED',
-]

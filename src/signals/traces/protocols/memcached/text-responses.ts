@@ -1,3 +1,4 @@
+import { isDigit } from '../../../../foundation/lib/ascii.ts'
 import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import type { Interner } from '../../../../foundation/lib/interner.ts'
 import type { Operation } from '../../../../foundation/model/stream.ts'
@@ -233,11 +234,7 @@ function isNumber(bytes: Buffer, start: number, stop: number): boolean {
   return true
 }
 
-function isDigit(byte: number): boolean {
-  return byte >= 0x30 && byte <= 0x39
-}
-
-/** End of the word that begins at `start`: a space or the end of the line. */
+/** Behind the word that begins at `start`: at a space or at the line's end. */
 function wordEnd(bytes: Buffer, start: number, stop: number): number {
   let at = start
   while (at < stop && bytes[at]! > space) at++

@@ -1,3 +1,4 @@
+import { isDigit } from '../../../../foundation/lib/ascii.ts'
 import type { ByteFlow } from '../../../../foundation/lib/byte-flow.ts'
 import type { Operation } from '../../../../foundation/model/stream.ts'
 import { lineFeedAt } from '../framing.ts'
@@ -358,8 +359,4 @@ export class Replies extends ResponseReader {
     this.#atEnd = false
     this.#inChunks = false
   }
-}
-
-function isDigit(byte: number): boolean {
-  return byte >= zero && byte <= 0x39
 }
