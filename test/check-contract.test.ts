@@ -13,6 +13,7 @@ import { boundsOf } from '../src/signals/metrics/exposition/bounds.ts'
 import { describe } from '../src/signals/metrics/exposition/description.ts'
 import { Page } from '../src/signals/metrics/exposition/page.ts'
 import { without } from '../tools/check-contract.ts'
+import { compare } from '../tools/contract/documents.ts'
 import { requiredFacts } from '../tools/contract/facts.ts'
 import { unreadKeys } from '../tools/contract/key-reads.ts'
 import { type Field, service } from '../tools/contract/spec.ts'
@@ -131,6 +132,21 @@ test('the description of the metrics of the host has every field that is promise
     '.total: number',
     '.categories[0].gone: undefined',
   ])
+})
+
+test('a field with other words than the promised ones is a fault', () => {
+  const check = (field: Field, shape: Readonly<Record<string, unknown>>, want: readonly string[]) => {
+    const faults: string[] = []
+    compare(field, shape, 'x', new Map(), faults)
+    assert.deepEqual(faults, want)
+  }
+  check('ready|not_ready', { type: 'string', enum: ['not_ready', 'ready'] }, [])
+  check('ok', { const: 'ok' }, [])
+  check('ok', { type: 'string', enum: ['ok', 'no'] }, ['x: promised as ok, but is no|ok'])
+  check('a|b', { type: 'string', enum: ['a'] }, ['x: promised as a|b, but is a'])
+  check('a|b', { type: 'string' }, ['x: promised as a|b, but is any text'])
+  check('a|b', { type: 'integer' }, ['x: promised as a|b, but is integer'])
+  check('text', { type: 'string', enum: ['a'] }, [])
 })
 
 test('what is required is named once, and the table has nothing else', () => {

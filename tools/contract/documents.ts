@@ -1,5 +1,5 @@
-// Documents of the management API: each promised field is in the shape of its document, with its type and never absent;
-// paths, statuses and error codes are as promised.
+// Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type or its
+// words and is always there; the paths, their statuses and the codes of errors are those that are promised.
 import { codes } from '../../src/view/api/answer.ts'
 import type { Operation } from '../../src/view/api/operation.ts'
 import { namedShapes, refer } from '../../src/view/api/schema.ts'
@@ -52,7 +52,7 @@ function namedShape(shapes: ReadonlyMap<string, Json>, name: string): Json {
 }
 
 /** Adds the differences between a field and a shape. */
-function compare(
+export function compare(
   field: Field,
   given: Json,
   at: string,
@@ -67,8 +67,10 @@ function compare(
     return
   }
   if (typeof field === 'string') {
-    const types = typesOf(shape)
-    if (!typesOfField(field).includes(types)) faults.push(`${at}: promised as ${field}, but is ${types}`)
+    const types = typesOfField[field]
+    const own = types === undefined && typesOf(shape) === 'string' ? wordsOf(shape) : typesOf(shape)
+    if (!(types ?? [sorted(field.split('|'))]).includes(own))
+      faults.push(`${at}: promised as ${field}, but is ${own}`)
     return
   }
   if (shape.type !== 'object') faults.push(`${at}: promised as an object`)
@@ -90,14 +92,21 @@ function typesOf({ type, enum: words, const: word }: Json): string {
   return [type].flat().sort().join(' ')
 }
 
-/** Types that a shape may have for it. */
-function typesOfField(field: string): readonly string[] {
-  const types: Readonly<Record<string, readonly string[]>> = {
-    boolean: ['boolean'],
-    count: ['integer'],
-    number: ['number', 'integer'],
-    time: ['null string', 'string'],
-    'text?': ['null string', 'string'],
-  }
-  return types[field] ?? ['string']
+/** The words that a shape allows; "any text" where it names none. */
+function wordsOf({ enum: words, const: word }: Json): string {
+  return words === undefined ? String(word ?? 'any text') : sorted(words as readonly string[])
+}
+
+function sorted(words: readonly string[]): string {
+  return words.toSorted().join('|')
+}
+
+/** What a shape may say of a field. Any other field is a choice of words. */
+const typesOfField: Readonly<Record<string, readonly string[]>> = {
+  boolean: ['boolean'],
+  count: ['integer'],
+  number: ['number', 'integer'],
+  time: ['null string', 'string'],
+  text: ['string'],
+  'text?': ['null string', 'string'],
 }
