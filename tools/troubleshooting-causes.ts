@@ -1,7 +1,12 @@
 // Meaning of the causes of `svc explain` and of exit codes, most frequent first.
 
 import type { ExitCode } from '../src/foundation/lib/start-error.ts'
-import type { Cause } from '../src/program/documents/explain-types.ts'
+import { type Cause, rateReasons } from '../src/program/documents/explain-types.ts'
+
+const rateLinks = Object.values(rateReasons)
+  .flat()
+  .map(reason => `[${reason}](#drop-${reason})`)
+  .join(', ')
 
 /** Its meaning, and the fix. */
 export type Trouble = readonly [means: string, hint: string]
@@ -53,8 +58,8 @@ export const causes: Readonly<Record<Cause, Trouble>> = {
     'raise `agent.ebpf.network.sampling.ratio`; 1 keeps all',
   ],
   rate_limited: [
-    'more spans than `agent.ebpf.network.sampling` or `pipeline.limits.rate` allow',
-    'raise `agent.ebpf.network.sampling.max_spans_per_second` or `pipeline.limits.rate.traces_per_second`',
+    `more spans than \`agent.ebpf.network.sampling\`, a buffer of the kernel or \`pipeline.limits.rate\` allows: the drop reasons ${rateLinks}`,
+    'raise `agent.ebpf.network.sampling.max_spans_per_second`, the buffer or `pipeline.limits.rate.traces_per_second`: `svc explain` names it',
   ],
   queue_full: [
     'the receiver is slower than the incoming data, and the queue is full',

@@ -7,6 +7,7 @@ import {
   dropReasons,
   ofReceiver,
 } from '../src/foundation/model/drop-reasons.ts'
+import { kernelDrops } from '../src/signals/capture/kernel-drops.ts'
 import { codes, type ErrorStatus } from '../src/view/api/answer.ts'
 import { cell, code, table, withKeys } from './markdown.ts'
 import { causes, exits } from './troubleshooting-causes.ts'
@@ -110,7 +111,7 @@ function missing(): string {
   const order = Object.keys(places)
   const rows = Object.entries(dropReasons)
     .sort(([, a], [, b]) => order.indexOf(a.place) - order.indexOf(b.place))
-    .map(([reason, drop]) => dropRow(`${mark('drop', reason)}${code(reason)}`, drop))
+    .map(([reason, drop]) => dropRow(`${mark('drop', reason)}${code(reason)}`, drop, counterNote(reason)))
   const others = dropRow('`invalid_argument`, `http_400` and others', ofReceiver)
   return `## Missing data at the receiver
 
@@ -125,11 +126,19 @@ Results of \`svc doctor export\`:
 ${doctorTable(['export'])}`
 }
 
-function dropRow(name: string, { place, means, hint, intended }: DropReason): readonly string[] {
+/** The counter of the kernel side, if it has another name than the reason. */
+function counterNote(reason: string): string {
+  const [counter = reason] = kernelDrops.find(each => each[1] === reason) ?? []
+  return counter === reason
+    ? ''
+    : `; the kernel side counts them as \`svc_ebpf_capture_total{event="${counter}"}\``
+}
+
+function dropRow(name: string, { place, means, hint, intended }: DropReason, note = ''): readonly string[] {
   return [
     name,
     intended ? 'no loss: as configured' : places[place],
-    withKeys(cell(means)),
+    withKeys(cell(means)) + note,
     withKeys(cell(hint)),
   ]
 }

@@ -26,6 +26,7 @@ import type {
   CaptureRules,
 } from '../../signals/capture/capture.ts'
 import { backends } from '../../signals/capture/index.ts'
+import { kernelDrops } from '../../signals/capture/kernel-drops.ts'
 import type { TlsProbes } from '../../signals/capture/tls/tls-probes.ts'
 import { kernelBounds } from '../../signals/traces/protocols/durations.ts'
 import { protocols } from '../../signals/traces/protocols/index.ts'
@@ -311,9 +312,7 @@ export class Tracing {
     reasons.ring_full += grown('ring_full')
     reasons.over_budget += grown('over_budget')
     this.#explain(grown('red_full'))
-    this.tracer.lost('red_full', grown('red_full'))
-    this.tracer.lost('framing_lost', grown('abandoned'))
-    this.tracer.lost('no_memory', grown('pipeline_full'))
+    for (const [counter, reason] of kernelDrops) this.tracer.lost(reason, grown(counter))
     this.#seen = now
     const ringFull = this.#explain(this.#unbooked)
     account.dropAtIntake('ring_full', ringFull)

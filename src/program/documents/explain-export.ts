@@ -2,7 +2,7 @@
 
 import type { Tracing } from '../agent/tracing.ts'
 import type { DocumentContext } from './document-context.ts'
-import type { Cause, Finding } from './explain-types.ts'
+import { type Cause, type Finding, rateReasons } from './explain-types.ts'
 import { degradations } from './view.ts'
 
 /** A kind of loss with its own cause. */
@@ -53,9 +53,9 @@ function lossesOf(parts: DocumentContext, dropped: ReadonlyMap<string, number>):
   const of = (...reasons: readonly string[]) =>
     reasons.reduce((sum, reason) => sum + (dropped.get(reason) ?? 0), 0)
   const sampled = of('sampled')
-  const overBudget = of('over_budget', 'ring_full', 'red_full')
-  const noRoom = of('perf_full')
-  const limited = of('rate_limited')
+  const overBudget = of(...rateReasons.budget)
+  const noRoom = of(...rateReasons.perfBuffer)
+  const limited = of(...rateReasons.limit)
   const path = 'agent.ebpf.network.sampling'
   const losses: Loss[] = [
     {

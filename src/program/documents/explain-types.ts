@@ -1,3 +1,4 @@
+import type { DropReasonName } from '../../foundation/model/drop-reasons.ts'
 import type { ProcessView } from '../../identity/entities/process-table.ts'
 import type { ExplainDocument } from '../../view/api/ui/documents.ts'
 
@@ -19,6 +20,13 @@ export type Cause =
   | 'rate_limited'
   | 'queue_full'
   | 'endpoint_down'
+
+/** Drop reasons that `svc explain` shows as the cause `rate_limited`, by what to raise. */
+export const rateReasons = {
+  budget: ['over_budget', 'ring_full', 'red_full'],
+  perfBuffer: ['perf_full'],
+  limit: ['rate_limited'],
+} as const satisfies Readonly<Record<string, readonly DropReasonName[]>>
 
 type Line = ExplainDocument['subjects'][number]['steps'][number]
 
