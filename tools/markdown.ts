@@ -33,3 +33,8 @@ export function anchor(heading: string): string {
     .replace(/[^\p{L}\p{N}_ -]/gu, '')
     .replaceAll(' ', '-')
 }
+
+/** A name to which messages and pages may link. */
+export function mark(kind: string, name: string): string {
+  return `<a id="${kind}-${name}"></a>`
+}

@@ -1,17 +1,11 @@
 // The troubleshooting page, from the needs, the errors and the books of the program.
 
 import { exitCodes } from '../src/foundation/lib/start-error.ts'
-import {
-  type DropPlace,
-  type DropReason,
-  dropReasons,
-  ofReceiver,
-} from '../src/foundation/model/drop-reasons.ts'
-import { kernelDrops } from '../src/signals/capture/kernel-drops.ts'
 import { codes, type ErrorStatus } from '../src/view/api/answer.ts'
-import { cell, code, table, withKeys } from './markdown.ts'
+import { code, mark, table } from './markdown.ts'
 import { causes, exits } from './troubleshooting-causes.ts'
 import { doctorTable } from './troubleshooting-doctor.ts'
+import { dropTable } from './troubleshooting-drops.ts'
 import { mistakes } from './troubleshooting-mistakes.ts'
 import { refusals, starts, tooMuch } from './troubleshooting-texts.ts'
 
@@ -48,11 +42,6 @@ writes one archive without secrets.
 [Missing telemetry](#missing-telemetry) · [Start failures](#start-failures) · [High resource usage](#high-resource-usage) ·
 [Missing data at the receiver](#missing-data-at-the-receiver) · [API errors](#api-errors) ·
 [Other features](#other-features) · [Configuration errors](#configuration-errors)`
-
-/** An anchor for links from messages and pages. */
-function mark(kind: string, name: string): string {
-  return `<a id="${kind}-${name}"></a>`
-}
 
 function nothing(): string {
   const rows = Object.entries(causes).map(([cause, said]) => [
@@ -99,48 +88,18 @@ manually.
 ${doctorTable(['runtime', 'configuration', 'management'])}`
 }
 
-const places: Readonly<Record<DropPlace, string>> = {
-  queue: 'in the queue',
-  receiver: 'at the receiver',
-  capture: 'during capture',
-  pipeline: 'in the pipeline',
-  scraping: 'on a scraped page',
-}
-
 function missing(): string {
-  const order = Object.keys(places)
-  const rows = Object.entries(dropReasons)
-    .sort(([, a], [, b]) => order.indexOf(a.place) - order.indexOf(b.place))
-    .map(([reason, drop]) => dropRow(`${mark('drop', reason)}${code(reason)}`, drop, counterNote(reason)))
-  const others = dropRow('`invalid_argument`, `http_400` and others', ofReceiver)
   return `## Missing data at the receiver
 
 All collected data is either exported, queued, or dropped with a reason. \`svc status\` and the page Pipeline at \`/ui\` show
 the reasons; \`svc_spans_dropped_total{reason}\` and similar metrics count them over time. If nothing was dropped, the receiver
 accepted the data: look for it there under the names from [discovery](discovery.md).
 
-${table(['reason', 'place', 'meaning', 'fix'], [...rows, others])}
+${dropTable()}
 
 Results of \`svc doctor export\`:
 
 ${doctorTable(['export'])}`
-}
-
-/** The counter of the kernel side, if it has another name than the reason. */
-function counterNote(reason: string): string {
-  const [counter = reason] = kernelDrops.find(each => each[1] === reason) ?? []
-  return counter === reason
-    ? ''
-    : `; the kernel side counts them as \`svc_ebpf_capture_total{event="${counter}"}\``
-}
-
-function dropRow(name: string, { place, means, hint, intended }: DropReason, note = ''): readonly string[] {
-  return [
-    name,
-    intended ? 'no loss: as configured' : places[place],
-    withKeys(cell(means)) + note,
-    withKeys(cell(hint)),
-  ]
 }
 
 function refused(): string {

@@ -100,8 +100,3 @@ export function time(ms: number): string {
 export function exactTime(ms: number): string {
   return `${clock.format(ms)}.${String(Math.floor(ms % 1000)).padStart(3, '0')}`
 }
-
-/** `12 s ago`. */
-function ago(ms: number, nowMs: number): string {
-  return `${duration(Math.max(0, Math.round((nowMs - ms) / 1000) * 1000))} ago`
-}
