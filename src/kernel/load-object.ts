@@ -1,14 +1,14 @@
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { findAsset } from './assets.ts'
 import { BpfObject, LoadError, type LoadOptions } from './bpf-object.ts'
-import type { Native, ObjectHandle } from './native.ts'
+import type { Native } from './native.ts'
+import { setOwnerSeeds } from './owner-seeds.ts'
 
 /** Build of an object: `old` is for kernels before 5.12 (`OLD_KERNEL` in bpf/). Both have the same layout. */
 export type Build = 'new' | 'old'
 
-/** Only in the `old` build: the secret for hashing owners (bpf/include/owner.h). */
-const seeds = { section: '.rodata.old', bytes: 16 } as const
+/** Section with the owner seeds of objects that have them in the `old` build only. */
+const oldSeeds = '.rodata.old'
 
 export interface BuiltObject {
   readonly object: BpfObject
@@ -48,7 +48,8 @@ export function loadBuild(
     ...options,
     name,
     prepare: object => {
-      if (build === 'old') seed(native, object)
+      if (build === 'old' && native.objectMaps(object).some(map => map.name === oldSeeds))
+        setOwnerSeeds(native, object, 0, { section: oldSeeds })
       prepare?.(object)
     },
   })
@@ -56,9 +57,4 @@ export function loadBuild(
 
 function oldFile(name: string): string {
   return `old/${name}.bpf.o`
-}
-
-function seed(native: Native, object: ObjectHandle): void {
-  if (native.objectMaps(object).some(map => map.name === seeds.section))
-    native.objectSetData(object, seeds.section, 0, randomBytes(seeds.bytes))
 }

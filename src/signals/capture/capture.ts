@@ -174,7 +174,6 @@ export interface CaptureLayout {
     readonly svcBoundsNs: number
     readonly svcBoundsNsSize: number
     readonly ownerSeeds: number
-    readonly ownerSeedsSize: number
   }
   readonly bss: {
     readonly size: number

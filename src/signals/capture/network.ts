@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { counted } from '../../foundation/lib/small-tables.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { connectBounds, NetworkPair, rttBounds } from '../../foundation/model/network-pair.ts'
@@ -14,6 +13,7 @@ import {
   type Native,
   type ObjectHandle,
 } from '../../kernel/native.ts'
+import { setOwnerSeeds } from '../../kernel/owner-seeds.ts'
 import { RecordTexts } from './record-texts.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
@@ -273,7 +273,7 @@ function prepare(native: Native, object: ObjectHandle, maxPairs: number): void {
   }
   set(rodata.connectBoundsNs, rodata.connectBoundsNsSize, connectBounds, 1e9)
   set(rodata.rttBoundsUs, rodata.rttBoundsUsSize, rttBounds, 1e6)
-  native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+  setOwnerSeeds(native, object, rodata.ownerSeeds)
   native.objectSetData(object, '.rodata', rodata.pairsMax, new Uint8Array(Uint32Array.of(maxPairs).buffer))
 }
 

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { u64 } from '../../foundation/lib/u64.ts'
 import type { WallClock } from '../../foundation/lib/wall-clock.ts'
@@ -25,6 +24,7 @@ import {
   type ObjectHandle,
   type RingHandle,
 } from '../../kernel/native.ts'
+import { setOwnerSeeds } from '../../kernel/owner-seeds.ts'
 import {
   type Backlog,
   type Capture,
@@ -301,7 +301,7 @@ export class SocketCapture implements Capture {
     }
     set(rodata.captureBytes, 4, options.captureBytes)
     set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
-    this.#native.objectSetData(object, '.rodata', rodata.ownerSeeds, randomBytes(rodata.ownerSeedsSize))
+    setOwnerSeeds(this.#native, object, rodata.ownerSeeds)
     if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
       throw new RangeError(
         `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,

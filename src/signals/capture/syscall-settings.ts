@@ -1,6 +1,6 @@
-import { randomBytes } from 'node:crypto'
-import { rodata, svcProtocol, svcSyscallSettings } from '../../kernel/gen/syscalls.ts'
+import { svcProtocol, svcSyscallSettings } from '../../kernel/gen/syscalls.ts'
 import { type Native, type ObjectHandle, programType } from '../../kernel/native.ts'
+import { newOwnerSeeds, setOwnerSeeds } from '../../kernel/owner-seeds.ts'
 import { tracepointFields } from '../../kernel/tracepoints.ts'
 import { type CaptureOptions, maySkip } from './capture.ts'
 
@@ -29,7 +29,7 @@ export function ringOwners(native: Native): RingOwners {
   const tells = native.probeHelper(programType.tracepoint, ancestorHelper) === 1
   return {
     tellsAncestors: new Uint8Array([tells ? 1 : 0]),
-    ownerSeeds: randomBytes(rodata.ownerSeedsSize),
+    ownerSeeds: newOwnerSeeds(),
   }
 }
 
@@ -41,7 +41,7 @@ export function prepareOwners(
   owners: RingOwners,
 ): void {
   native.objectSetData(object, '.rodata', places.tellsAncestors, owners.tellsAncestors)
-  native.objectSetData(object, '.rodata', places.ownerSeeds, owners.ownerSeeds)
+  setOwnerSeeds(native, object, places.ownerSeeds, { seeds: owners.ownerSeeds })
 }
 
 /** Settings of the programs. `magic`: number of the descriptor that the agent closes to identify itself. */
