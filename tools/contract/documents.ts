@@ -1,5 +1,5 @@
-// Documents of the management API: each field that is promised stands in the shape by which they are answered, has its type or its
-// words and is always there; the paths, their statuses and the codes of errors are those that are promised.
+// Documents of the management API: each promised field has its shape, its type or words, and is always there; paths,
+// statuses and error codes are as promised.
 import { codes } from '../../src/view/api/answer.ts'
 import type { Operation } from '../../src/view/api/operation.ts'
 import { namedShapes, refer } from '../../src/view/api/schema.ts'
