@@ -34,7 +34,7 @@ export function anchor(heading: string): string {
     .replaceAll(' ', '-')
 }
 
-/** A name to which messages and pages may link. */
+/** An anchor for links from messages and pages. */
 export function mark(kind: string, name: string): string {
   return `<a id="${kind}-${name}"></a>`
 }

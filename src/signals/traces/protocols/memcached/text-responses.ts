@@ -234,7 +234,7 @@ function isNumber(bytes: Buffer, start: number, stop: number): boolean {
   return true
 }
 
-/** Behind the word that begins at `start`: at a space or at the line's end. */
+/** End of the word that begins at `start`: a space or the end of the line. */
 function wordEnd(bytes: Buffer, start: number, stop: number): number {
   let at = start
   while (at < stop && bytes[at]! > space) at++
