@@ -11,7 +11,7 @@ import type {
 import { AttributeReader, readInteger, type Unfit } from './decode-value.ts'
 import type { FieldCursor } from './field-cursor.ts'
 import { noRecordedValue } from './metric-fields.ts'
-import { messageSchema } from './schema-table.ts'
+import { type FieldSchema, messageSchema } from './schema-table.ts'
 
 /** AGGREGATION_TEMPORALITY_DELTA. */
 const delta = 1
@@ -100,21 +100,6 @@ function readSummaryPoint(cursor: FieldCursor, unfit: Unfit): SummaryPoint {
   const message = messageSchema('SummaryDataPoint')
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
-      case 'attributes':
-        reader.add(cursor)
-        break
-      case 'startTimeUnixNano':
-        point.startUs = cursor.number().nanosAsMicros
-        break
-      case 'timeUnixNano':
-        point.timeUs = cursor.number().nanosAsMicros
-        break
-      case 'count':
-        point.count = cursor.number().uint64
-        break
-      case 'sum':
-        point.sum = cursor.number().double
-        break
       case 'quantileValues': {
         const { quantile, value } = readQuantile(cursor.message())
         quantiles.push(quantile)
@@ -122,7 +107,7 @@ function readSummaryPoint(cursor: FieldCursor, unfit: Unfit): SummaryPoint {
         break
       }
       default:
-        readFlags(cursor, point)
+        readCommon(field, cursor, point, reader, unfit)
     }
   }
   return point
@@ -136,9 +121,50 @@ function readQuantile(cursor: FieldCursor): { quantile: number; value: number } 
   return pair
 }
 
-/** Reads the flags of a point; only one is defined. */
-function readFlags(cursor: FieldCursor, point: { noValue?: boolean }): void {
-  if ((cursor.number().uint32 & noRecordedValue) !== 0) point.noValue = true
+/** Fields that several kinds of points have. */
+interface CommonPoint {
+  startUs: number
+  timeUs: number
+  count?: number
+  sum?: number | undefined
+  exemplars?: readonly Exemplar[]
+  noValue?: boolean
+}
+
+/** Reads a field that several kinds of points have. */
+function readCommon(
+  { name }: FieldSchema,
+  cursor: FieldCursor,
+  point: CommonPoint,
+  attributes: AttributeReader,
+  unfit: Unfit,
+): void {
+  switch (name) {
+    case 'attributes':
+      attributes.add(cursor)
+      break
+    case 'startTimeUnixNano':
+      point.startUs = cursor.number().nanosAsMicros
+      break
+    case 'timeUnixNano':
+      point.timeUs = cursor.number().nanosAsMicros
+      break
+    case 'count':
+      point.count = cursor.number().uint64
+      break
+    case 'sum':
+      point.sum = cursor.number().double
+      break
+    case 'exemplars': {
+      point.exemplars ??= []
+      const exemplars = point.exemplars as Exemplar[]
+      exemplars.push(readExemplar(cursor.message(), unfit))
+      break
+    }
+    default:
+      // Of the flags only one is defined.
+      if ((cursor.number().uint32 & noRecordedValue) !== 0) point.noValue = true
+  }
 }
 
 function readExemplar(cursor: FieldCursor, unfit: Unfit): Exemplar {
@@ -197,22 +223,12 @@ function readNumbers(cursor: FieldCursor, unfit: Unfit): Numbers {
 }
 
 function readNumberPoint(cursor: FieldCursor, numbers: Numbers, unfit: Unfit): void {
-  const exemplars: Exemplar[] = []
   const point: Mutable<NumberPoint> = { attributes: new Attributes(), startUs: 0, timeUs: 0, value: 0 }
   const attributes = new AttributeReader(point.attributes, unfit)
   const message = messageSchema('NumberDataPoint')
   let kind: 'none' | 'integer' | 'double' = 'none'
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
-      case 'attributes':
-        attributes.add(cursor)
-        break
-      case 'startTimeUnixNano':
-        point.startUs = cursor.number().nanosAsMicros
-        break
-      case 'timeUnixNano':
-        point.timeUs = cursor.number().nanosAsMicros
-        break
       case 'asDouble':
         point.value = cursor.number().double
         kind = 'double'
@@ -221,12 +237,8 @@ function readNumberPoint(cursor: FieldCursor, numbers: Numbers, unfit: Unfit): v
         point.value = readInteger(cursor.number(), unfit)
         kind = 'integer'
         break
-      case 'exemplars':
-        exemplars.push(readExemplar(cursor.message(), unfit))
-        point.exemplars = exemplars
-        break
       default:
-        readFlags(cursor, point)
+        readCommon(field, cursor, point, attributes, unfit)
     }
   }
   if (kind === 'none' && point.noValue !== true) {
@@ -288,7 +300,6 @@ function readHistograms(
 function readHistogramPoint(cursor: FieldCursor, groups: HistogramGroups, unfit: Unfit): void {
   const buckets: number[] = []
   const bounds: number[] = []
-  const exemplars: Exemplar[] = []
   const point: Mutable<HistogramPoint> = {
     attributes: new Attributes(),
     startUs: 0,
@@ -301,36 +312,18 @@ function readHistogramPoint(cursor: FieldCursor, groups: HistogramGroups, unfit:
   const message = messageSchema('HistogramDataPoint')
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
-      case 'attributes':
-        attributes.add(cursor)
-        break
-      case 'startTimeUnixNano':
-        point.startUs = cursor.number().nanosAsMicros
-        break
-      case 'timeUnixNano':
-        point.timeUs = cursor.number().nanosAsMicros
-        break
-      case 'count':
-        point.count = cursor.number().uint64
-        break
-      case 'sum':
-        point.sum = cursor.number().double
-        break
       case 'bucketCounts':
         cursor.numbers(field, () => buckets.push(cursor.uint64))
         break
       case 'explicitBounds':
         cursor.numbers(field, () => bounds.push(cursor.double))
         break
-      case 'flags':
-        readFlags(cursor, point)
-        break
-      case 'exemplars':
-        exemplars.push(readExemplar(cursor.message(), unfit))
-        point.exemplars = exemplars
+      case 'min':
+      case 'max':
+        unfit.change('minimum and maximum of histograms, lost')
         break
       default:
-        unfit.change('minimum and maximum of histograms, lost')
+        readCommon(field, cursor, point, attributes, unfit)
     }
   }
   groups.add(point, bounds)
@@ -370,18 +363,6 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
   let hasNegative = false
   for (let field = cursor.nextOf(message); field; field = cursor.nextOf(message)) {
     switch (field.name) {
-      case 'attributes':
-        attributes.add(cursor)
-        break
-      case 'startTimeUnixNano':
-        point.startUs = cursor.number().nanosAsMicros
-        break
-      case 'timeUnixNano':
-        point.timeUs = cursor.number().nanosAsMicros
-        break
-      case 'count':
-        point.count = cursor.number().uint64
-        break
       case 'sum':
         point.sum = cursor.number().double
         hasSum = true
@@ -398,9 +379,6 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
       case 'negative':
         hasNegative = readBuckets(cursor.message()).counts.some(count => count > 0)
         break
-      case 'flags':
-        readFlags(cursor, point)
-        break
       case 'min':
         point.min = cursor.number().double
         break
@@ -410,8 +388,11 @@ function readExponentialPoint(cursor: FieldCursor, points: ExponentialHistogramP
       case 'zeroThreshold':
         if (cursor.number().double !== 0) unfit.change('zero thresholds, lost')
         break
-      default:
+      case 'exemplars':
         unfit.change('exemplars, lost')
+        break
+      default:
+        readCommon(field, cursor, point, attributes, unfit)
     }
   }
   if (hasNegative) unfit.leaveOut('points of exponential histograms with negative values')
