@@ -1,8 +1,10 @@
 // The reference page of the configuration, from its schema.
+
 import { schema, variableOf } from '../src/config/index.ts'
 import { ExitCode } from '../src/foundation/lib/start-error.ts'
 import { defaultOf } from '../src/foundation/schema/collections.ts'
 import { type Branch, isBranch, type Key } from '../src/foundation/schema/tree.ts'
+import { cell } from './markdown.ts'
 
 const intro = `# Configuration
 
@@ -72,8 +74,4 @@ function row(path: string, leaf: Key<unknown>, built: boolean): string {
 function unbuiltChoices({ kind }: Key<unknown>): readonly string[] {
   const choices = (kind.json.enum ?? []) as readonly string[]
   return choices.filter(each => kind.missing?.(each) !== undefined)
-}
-
-function cell(text: string): string {
-  return text.replaceAll('|', '\\|').replaceAll('\n', ' ')
 }

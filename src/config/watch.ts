@@ -1,4 +1,5 @@
 import { contentStates } from '../foundation/lib/file-content.ts'
+import { isSameMap } from '../foundation/lib/same-map.ts'
 
 export interface WatchOptions {
   /** Absolute paths with the content states that the agent knows (`contentState`). */
@@ -44,8 +45,8 @@ export class FileWatch {
     const states = await contentStates(known.keys())
     if (this.#stopped) return
     // Acknowledged during the read: its result may be older.
-    const settled = known !== this.#known || same(states, known)
-    const report = !settled && this.#found !== undefined && same(states, this.#found)
+    const settled = known !== this.#known || isSameMap(states, known)
+    const report = !settled && this.#found !== undefined && isSameMap(states, this.#found)
     this.#found = settled || report ? undefined : states
     if (report) this.#known = states
     this.#arm(this.#found === undefined ? intervalMs : settleMs)
@@ -61,10 +62,4 @@ export class FileWatch {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => void this.look(), ms).unref()
   }
-}
-
-function same(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
-  if (a.size !== b.size) return false
-  for (const [path, state] of a) if (b.get(path) !== state) return false
-  return true
 }

@@ -105,7 +105,8 @@ function bytesOf(address: string): Buffer | undefined {
   return bytes
 }
 
-function swapped(value: number): number {
+/** A port in network byte order, or back. */
+export function swapped(value: number): number {
   return ((value & 0xff) << 8) | (value >> 8)
 }
 

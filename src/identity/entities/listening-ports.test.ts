@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { anyProcess } from '../../../test/helpers/any-process.ts'
 import { until } from '../../../test/helpers/program.ts'
 import { allListeners, firstListeningPorts, listeningPorts } from './listening-ports.ts'
 import { ProcessTable } from './process-table.ts'
-import { anyProcess } from './selection.ts'
 
 test('whatever the tables of sockets hold, ports are ports, each once and in rising order', async t => {
   const procDir = mkdtempSync(join(tmpdir(), 'svc-ports-'))

@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { anyProcess } from '../../../test/helpers/any-process.ts'
 import { containerOf } from '../../../test/helpers/containers.ts'
 import { endsOf, noteEnds } from '../../../test/helpers/ended-resources.ts'
 import type { Container, Pod } from '../../foundation/model/entity.ts'
@@ -11,7 +12,6 @@ import { ContainerResources } from './container-resources.ts'
 import { Entities } from './entities.ts'
 import { ProcessGroups } from './process-groups.ts'
 import { ProcessTable } from './process-table.ts'
-import { anyProcess } from './selection.ts'
 
 const procDir = mkdtempSync(join(tmpdir(), 'svc-proc-'))
 after(() => rmSync(procDir, { recursive: true }))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { anyProcess as any, judge, type SelectionRules, type Verdict } from './selection.ts'
+import { anyProcess as any } from '../../../test/helpers/any-process.ts'
+import { judge, type SelectionRules, type Verdict } from './selection.ts'
 
 const attributes: Record<string, string> = {
   'k8s.namespace.name': 'eu',

@@ -23,20 +23,6 @@ export interface ProcessSelector {
   readonly podLabels: ReadonlyMap<string, string>
 }
 
-/** Matches every process; override its fields to build a selector. */
-export const anyProcess: ProcessSelector = {
-  ports: [],
-  executable: '',
-  name: '',
-  namespace: '',
-  podName: '',
-  deploymentName: '',
-  daemonsetName: '',
-  statefulsetName: '',
-  containerName: '',
-  podLabels: new Map(),
-}
-
 /** Process to match against selectors. */
 export interface SelectableProcess {
   readonly name: string

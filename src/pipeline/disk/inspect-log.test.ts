@@ -10,8 +10,36 @@ import {
   recordOf,
   scratch,
 } from '../../../test/helpers/log-records.ts'
-import { readDeadLetters, readSegments, verifyLog } from './inspect-log.ts'
+import { type Inspected, readDeadLetters, readSegments } from './inspect-log.ts'
 import { realFiles } from './real-files.ts'
+
+/** Summary of a log. */
+interface Verified {
+  /** Intact unsettled records. */
+  readonly records: number
+  readonly items: number
+  readonly bytes: number
+  /** All damaged or unreadable data, in the order of files. */
+  readonly faults: readonly Inspected[]
+}
+
+/** Reads a whole log. Throws if the directory cannot be listed. */
+function verifyLog(directory: string, files: typeof realFiles): Verified {
+  let records = 0
+  let items = 0
+  let bytes = 0
+  const faults: Inspected[] = []
+  for (const found of readSegments(directory, files)) {
+    if (found.damage || found.unreadable !== undefined) faults.push(found)
+    if (!found.record || found.settled) continue
+    records++
+    items += found.record.items
+    bytes += found.record.body.length
+  }
+  for (const found of readDeadLetters(directory, files))
+    if (found.damage || found.unreadable !== undefined) faults.push(found)
+  return { records, items, bytes, faults }
+}
 
 test('the records of a log can be read beside the agent that writes it, without a trace', async t => {
   const directory = scratch(t)

@@ -38,16 +38,6 @@ export interface InspectedDamage {
   readonly torn: boolean
 }
 
-/** Summary of a log. */
-export interface Verified {
-  /** Intact unsettled records. */
-  readonly records: number
-  readonly items: number
-  readonly bytes: number
-  /** All damaged or unreadable data, in the order of files. */
-  readonly faults: readonly Inspected[]
-}
-
 /** All records of a log, settled ones included, in order. Throws if the directory cannot be listed. */
 export function* readSegments(directory: string, files: Files): Generator<Inspected> {
   const settled = settledIn(directory, files)
@@ -74,24 +64,6 @@ export function* readDeadLetters(directory: string, files: Files): Generator<Ins
   }
   for (const [index, [, file]] of list.entries())
     yield* readFile(file, files, false, index === list.length - 1)
-}
-
-/** Reads a whole log. Throws if the directory cannot be listed. */
-export function verifyLog(directory: string, files: Files): Verified {
-  let records = 0
-  let items = 0
-  let bytes = 0
-  const faults: Inspected[] = []
-  for (const found of readSegments(directory, files)) {
-    if (found.damage || found.unreadable !== undefined) faults.push(found)
-    if (!found.record || found.settled) continue
-    records++
-    items += found.record.items
-    bytes += found.record.body.length
-  }
-  for (const found of readDeadLetters(directory, files))
-    if (found.damage || found.unreadable !== undefined) faults.push(found)
-  return { records, items, bytes, faults }
 }
 
 function* readFile(file: string, files: Files, ascending: boolean, isLast: boolean): Generator<Inspected> {

@@ -6,7 +6,7 @@ import { errorText } from '../../foundation/lib/logger.ts'
 import { ExitCode, exitCodeOf, StartError } from '../../foundation/lib/start-error.ts'
 import { type Command, configFlag, outputFlag, urlFlag } from './arguments.ts'
 import { withProgress } from './progress.ts'
-import { say } from './terminal.ts'
+import { say, writeToStdout } from './terminal.ts'
 
 export const diagnostics: Command = {
   name: 'diagnostics',
@@ -26,7 +26,7 @@ export const diagnostics: Command = {
     const { configurationOf } = await import('./configuration.ts')
     const loaded = configurationOf(args)
     const { archive, words } = await collect(loaded, args.value('url'))
-    if (output === undefined) await writeOut(archive)
+    if (output === undefined) await writeToStdout(archive, 'the bundle')
     else writeFile(output, archive, force)
     say(`${words}${output === undefined ? '' : ` in ${output}`}. Review it before you send it.\n`)
     endSoon()
@@ -101,16 +101,6 @@ function writeFile(path: string, archive: Buffer, force: boolean): void {
   } finally {
     rmSync(partial, { force: true })
   }
-}
-
-/** Resolves when all is written. A closed pipe is not an error, a full disk is. */
-function writeOut(archive: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(archive, error => {
-      if (!error || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve()
-      else reject(new StartError(`cannot write the bundle: ${error.message}`, ExitCode.general, error))
-    })
-  })
 }
 
 /** Ends although the system's resolver may still wait for a name server. */

@@ -1,6 +1,7 @@
 // Standard output is for data, standard error for messages.
 
 import type { WriteStream } from 'node:tty'
+import { ExitCode, StartError } from '../../foundation/lib/start-error.ts'
 
 export interface Terminal {
   /** Standard error is a terminal. */
@@ -55,6 +56,16 @@ export function outputColumns(): number {
 
 function colourAllowed(env: NodeJS.ProcessEnv): boolean {
   return !env.NO_COLOR && env.TERM !== 'dumb'
+}
+
+/** Resolves when all is written. A closed pipe is not an error, a full disk is. */
+export function writeToStdout(bytes: Buffer, what: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    process.stdout.write(bytes, error => {
+      if (!error || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve()
+      else reject(new StartError(`cannot write ${what}: ${error.message}`, ExitCode.general, error))
+    })
+  })
 }
 
 export function print(text: string): void {

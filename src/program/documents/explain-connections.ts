@@ -6,6 +6,7 @@ import { linesOf } from '../../foundation/lib/file-lines.ts'
 import { linkText } from '../../foundation/lib/optional-files.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { Attributes, askKernel, type Message, protocols } from '../../kernel/netlink.ts'
+import { swapped } from '../../kernel/peer-user.ts'
 
 /** An open TCP connection. */
 export interface Connection {
@@ -100,8 +101,8 @@ function asked(inodes: ReadonlySet<number>, port: number): Connection[] {
 }
 
 function connectionOf(socket: Message, attributes: Attributes): Connection {
-  const localPort = bigEndian(socket.u16(at.localPort))
-  const peerPort = bigEndian(socket.u16(at.peerPort))
+  const localPort = swapped(socket.u16(at.localPort))
+  const peerPort = swapped(socket.u16(at.peerPort))
   for (attributes.within(socket, at.attributes); attributes.next(); ) {
     if (attributes.type !== infoAttribute || attributes.length < inInfo.size) continue
     return {
@@ -113,10 +114,6 @@ function connectionOf(socket: Message, attributes: Attributes): Connection {
     }
   }
   return { localPort, peerPort, idleMs: undefined, bytes: undefined }
-}
-
-function bigEndian(value: number): number {
-  return ((value & 0xff) << 8) | (value >> 8)
 }
 
 /** From /proc/PID/net/tcp (proc_pid_net(5)). */

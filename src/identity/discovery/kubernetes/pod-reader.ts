@@ -1,4 +1,5 @@
 import { type JsonObject, listOf, objectOf, textOf } from '../../../foundation/lib/json-fields.ts'
+import { isSameMap } from '../../../foundation/lib/same-map.ts'
 import type { Owner, Pod, PodContainer } from '../../../foundation/model/entity.ts'
 import type { Interning } from './interning.ts'
 
@@ -160,10 +161,4 @@ function microseconds(value: unknown): number {
 
 function isSameList<T>(some: readonly T[], others: readonly T[], same: (a: T, b: T) => boolean): boolean {
   return some.length === others.length && some.every((each, i) => same(each, others[i]!))
-}
-
-function isSameMap(some: ReadonlyMap<string, string>, others: ReadonlyMap<string, string>): boolean {
-  if (some.size !== others.size) return false
-  for (const [key, value] of some) if (others.get(key) !== value) return false
-  return true
 }

@@ -7,7 +7,7 @@ import type { AgentAnswer, AgentClient } from '../../client/agent-client.ts'
 import type { Arguments } from '../arguments.ts'
 import { startProgress } from '../progress.ts'
 import { runningAgent, tokenHint } from '../running-agent.ts'
-import { outputColumns, print, say } from '../terminal.ts'
+import { outputColumns, print, say, writeToStdout } from '../terminal.ts'
 import type { ProfileOrder } from './order.ts'
 import { checkOutput, writeOutput } from './output-file.ts'
 import { tableOf } from './table.ts'
@@ -34,7 +34,7 @@ export async function record(
   if (output === undefined && !args.has('json')) {
     print(readable(answer.body))
   } else if (output === undefined || output === '-') {
-    await writeAll(answer.body)
+    await writeToStdout(answer.body, 'the profile')
   } else {
     writeOutput(output, answer.body)
     say(`wrote ${output} (${answer.body.length} bytes)${howToRead(format, output)}\n`)
@@ -147,14 +147,4 @@ function readable(body: Buffer): string {
   } catch {
     throw new StartError('cannot read the profile: invalid answer', ExitCode.general)
   }
-}
-
-/** Resolves when all is written. A closed pipe is not an error, a full disk is. */
-function writeAll(bytes: Buffer): Promise<void> {
-  return new Promise((resolve, reject) => {
-    process.stdout.write(bytes, error => {
-      if (!error || (error as NodeJS.ErrnoException).code === 'EPIPE') resolve()
-      else reject(new StartError(`cannot write the profile: ${error.message}`, ExitCode.general, error))
-    })
-  })
 }
