@@ -36,6 +36,7 @@ import {
   maySkip,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
+import { DrainedCapture } from './drained-capture.ts'
 import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { oneForAll } from './tls/programs.ts'
@@ -63,7 +64,7 @@ interface Counted {
 }
 
 /** Loads a capture back end, and reads its records and counts. */
-export class SocketCapture implements Capture {
+export class SocketCapture extends DrainedCapture implements Capture {
   readonly backend: CaptureBackend
   readonly ringSize: number
   readonly perfBuffers = []
@@ -81,7 +82,7 @@ export class SocketCapture implements Capture {
   readonly #sink: CaptureSink
   readonly #clock: WallClock | undefined
   readonly #ring: RingHandle
-  readonly #turns: DrainTurns
+  protected readonly turns: DrainTurns
   readonly #reader = new RecordReader()
   readonly #piece = new Segment()
   readonly #bytes = Buffer.from(new ArrayBuffer(drainBytes))
@@ -95,7 +96,6 @@ export class SocketCapture implements Capture {
   #clockAt = 0
   #lastBacklog: Backlog | undefined
   #lastCounters: Record<CaptureCounter, number> | undefined
-  #detached = false
   #closed = false
 
   /**
@@ -103,6 +103,7 @@ export class SocketCapture implements Capture {
    * nothing remains loaded then.
    */
   constructor(native: Native, backend: CaptureBackend, options: CaptureOptions, sink: CaptureSink) {
+    super()
     this.#native = native
     this.backend = backend
     this.#sink = sink
@@ -143,7 +144,7 @@ export class SocketCapture implements Capture {
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of this.#attached) this.object.attach(program)
       this.socketsFound = this.#bootstrap()
-      this.#turns = new DrainTurns(() => this.#batch())
+      this.turns = new DrainTurns(() => this.#batch())
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
       this.object.close()
@@ -151,31 +152,7 @@ export class SocketCapture implements Capture {
     }
   }
 
-  drain(): void {
-    this.#turns.run()
-  }
-
   readonly hasBudget = true
-
-  get busyMs(): number {
-    return this.#turns.busyMs
-  }
-
-  settled(mostMs: number): Promise<void> {
-    return this.#turns.settled(mostMs)
-  }
-
-  get sinceDrainMs(): number {
-    return this.#detached ? 0 : this.#turns.sinceMs
-  }
-
-  get reachedMs(): number {
-    return this.#turns.reachedMs
-  }
-
-  get reachedNs(): number {
-    return this.#turns.reachedNs
-  }
 
   get backlog(): Backlog {
     return this.#lastBacklog ?? this.#native.ringCounters(this.#ring)
@@ -187,7 +164,7 @@ export class SocketCapture implements Capture {
 
   collect(): void {
     if (this.#closed) return
-    this.#turns.run(collectMs)
+    this.turns.run(collectMs)
     const map = this.object.map('red')
     const keys = Buffer.alloc(batchEntries * svcRedKey.size)
     const values = Buffer.alloc(batchEntries * map.slotSize)
@@ -263,9 +240,9 @@ export class SocketCapture implements Capture {
 
   /** Detaches, and delivers all records. Counts can still be collected. */
   detach(): void {
-    if (this.#detached) return
-    this.#detached = true
-    this.#turns.stop()
+    if (this.detached) return
+    this.detached = true
+    this.turns.stop()
     for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
     while (this.#batch() !== 0 && performance.now() < endMs);

@@ -31,6 +31,7 @@ import type {
   PerfBuffer,
 } from './capture.ts'
 import { DrainTurns } from './drain-turns.ts'
+import { DrainedCapture } from './drained-capture.ts'
 import { kernelCounters } from './kernel-counts.ts'
 import { RecordReader } from './record-reader.ts'
 import { blockedCalls } from './syscall-blocked.ts'
@@ -79,7 +80,7 @@ export interface SyscallCaptureOptions extends CaptureOptions {
 }
 
 /** Captures by system call tracepoints: loads the programs, and completes their records from /proc. */
-export class SyscallCapture implements Capture {
+export class SyscallCapture extends DrainedCapture implements Capture {
   readonly backend: { readonly name: string }
   readonly ringSize: number
   /** Number of fetched records. */
@@ -99,7 +100,7 @@ export class SyscallCapture implements Capture {
   readonly #clock: WallClock | undefined
   readonly #records: Records
   readonly #poll: PollHandle | undefined
-  readonly #turns: DrainTurns
+  protected readonly turns: DrainTurns
   readonly #reader = new RecordReader()
   readonly #segment = new Segment()
   readonly #sockets = new ProcSockets()
@@ -119,7 +120,6 @@ export class SyscallCapture implements Capture {
   readonly #owners: RingOwners | undefined
   /** Programs that read inside TLS. */
   #inside: BpfObject | undefined
-  #detached = false
   #closed = false
 
   /**
@@ -132,6 +132,7 @@ export class SyscallCapture implements Capture {
     options: SyscallCaptureOptions,
     sink: CaptureSink,
   ) {
+    super()
     this.#native = native
     this.backend = backend
     this.#sink = sink
@@ -173,7 +174,7 @@ export class SyscallCapture implements Capture {
       this.selfPid = this.#identifySelf(magic)
       // Sockets opened before the attachment; the programs know later ones better.
       this.bootstrapped = this.#runs(this.#bootstrap())
-      this.#turns = new DrainTurns(() => this.#batch())
+      this.turns = new DrainTurns(() => this.#batch())
       if (records.fd !== undefined) this.#poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
       records?.close()
@@ -182,31 +183,7 @@ export class SyscallCapture implements Capture {
     }
   }
 
-  drain(): void {
-    this.#turns.run()
-  }
-
   readonly hasBudget = false
-
-  get busyMs(): number {
-    return this.#turns.busyMs
-  }
-
-  settled(mostMs: number): Promise<void> {
-    return this.#turns.settled(mostMs)
-  }
-
-  get sinceDrainMs(): number {
-    return this.#detached ? 0 : this.#turns.sinceMs
-  }
-
-  get reachedMs(): number {
-    return this.#turns.reachedMs
-  }
-
-  get reachedNs(): number {
-    return this.#turns.reachedNs
-  }
 
   get backlog(): Backlog {
     return this.#records.backlog
@@ -222,7 +199,7 @@ export class SyscallCapture implements Capture {
 
   /** Delivers pending records. This back end counts nothing in the kernel alone. */
   collect(): void {
-    this.#turns.run(collectMs)
+    this.turns.run(collectMs)
   }
 
   /** Counters of the kernel side, over all CPUs; the final values after the end. */
@@ -270,9 +247,9 @@ export class SyscallCapture implements Capture {
 
   /** Detaches, and delivers all records. */
   detach(): void {
-    if (this.#detached) return
-    this.#detached = true
-    this.#turns.stop()
+    if (this.detached) return
+    this.detached = true
+    this.turns.stop()
     if (this.#poll !== undefined) this.#native.pollStop(this.#poll)
     for (const program of this.#attached) this.object.detach(program)
     const endMs = performance.now() + lastMs
@@ -368,7 +345,7 @@ export class SyscallCapture implements Capture {
     try {
       do {
         if (turn.isOver) await turn.next()
-        if (this.#detached) steps.return(undefined)
+        if (this.detached) steps.return(undefined)
       } while (!steps.next().done)
     } catch {
       // Sockets missed here are looked up when they are used.
