@@ -1,3 +1,3 @@
 // Units of this area: each sends batches to one kind of destination.
-export { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
+export { type ExporterOptions, otlpGrpc } from './otlp-grpc.ts'
 export { type OtlpHttpOptions, otlpHttp } from './otlp-http.ts'

@@ -7,7 +7,8 @@ import { type Answer, startReceiver } from '../../../test/helpers/otlp-receiver.
 import { failure, never, noTls } from '../../../test/helpers/sending.ts'
 import { plainBatch } from '../../foundation/model/batch.ts'
 import { compress } from './compression.ts'
-import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
+import type { ExporterOptions } from './exporter-options.ts'
+import { otlpGrpc } from './otlp-grpc.ts'
 
 const empty = plainBatch('traces', 0, new Uint8Array())
 
@@ -17,7 +18,7 @@ async function receive(t: TestContext) {
   return receiver
 }
 
-function open(t: TestContext, endpoint: string, options: Partial<OtlpGrpcOptions> = {}) {
+function open(t: TestContext, endpoint: string, options: Partial<ExporterOptions> = {}) {
   const sender = otlpGrpc({
     endpoint,
     insecure: true,

@@ -5,7 +5,8 @@ import { type Certificates, makeCertificates } from '../../../test/helpers/certi
 import { type Answer, type ReceiverOptions, startReceiver } from '../../../test/helpers/otlp-receiver.ts'
 import { batchOf, failure, never, noTls } from '../../../test/helpers/sending.ts'
 import { compress } from './compression.ts'
-import { type OtlpGrpcOptions, otlpGrpc } from './otlp-grpc.ts'
+import type { ExporterOptions } from './exporter-options.ts'
+import { otlpGrpc } from './otlp-grpc.ts'
 
 const turn = () => new Promise(resolve => setImmediate(resolve))
 
@@ -15,7 +16,7 @@ async function receive(t: TestContext, options: ReceiverOptions = {}) {
   return receiver
 }
 
-function send(t: TestContext, endpoint: string, options: Partial<OtlpGrpcOptions> = {}) {
+function send(t: TestContext, endpoint: string, options: Partial<ExporterOptions> = {}) {
   const sender = otlpGrpc({
     endpoint,
     insecure: true,
@@ -199,7 +200,7 @@ function certificates(t: TestContext): Certificates {
 test('TLS: the right authority and name are accepted, all else is refused with the cause', async t => {
   const { file, text } = certificates(t)
   const { port } = await receive(t, { tls: { cert: text('server.pem'), key: text('server.key') } })
-  const to = (host: string, tls: Partial<OtlpGrpcOptions['tls']>) =>
+  const to = (host: string, tls: Partial<ExporterOptions['tls']>) =>
     send(t, `${host}:${port}`, { insecure: false, tls: { ...noTls, ...tls } }).send(batchOf(10), never)
   await to('127.0.0.1', { caFile: file('ca.pem') })
   await to('127.0.0.1', { caFile: file('ca.pem'), serverName: 'localhost' })

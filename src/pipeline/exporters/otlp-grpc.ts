@@ -1,35 +1,17 @@
-import type { TlsOptions } from '../../foundation/lib/dialer.ts'
 import { parseEndpoint } from '../../foundation/lib/endpoint.ts'
 import { GrpcClient } from '../../foundation/lib/grpc-client.ts'
 import { GrpcError, GrpcStatus } from '../../foundation/lib/grpc-status.ts'
 import { hostPort } from '../../foundation/lib/host-port.ts'
-import type { ProxyChoice } from '../../foundation/lib/proxy.ts'
 import { type Batch, type Receipt, SendError, type Sender } from '../../foundation/model/batch.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
-import type { Compression } from './compression.ts'
+import type { ExporterOptions } from './exporter-options.ts'
 import { messageLimit } from './message-limit.ts'
 import { decodeReceipt, decodeStatus } from './otlp/response.ts'
 import { requestHeaders } from './request-headers.ts'
 import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
 
-export interface OtlpGrpcOptions {
-  /** `host`, `host:port`, or a URL; its scheme selects TLS. */
-  readonly endpoint: string
-  /** Without TLS; only for an endpoint without a scheme. */
-  readonly insecure: boolean
-  /** Metadata of every request. Values of keys that end in `-bin` are sent as base64. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Applies only to batches compressed before a change of settings; `compress` compresses all others. */
-  readonly compression: Compression
-  /** Timeout of one request, connecting included, in milliseconds. */
-  readonly timeoutMs: number
-  readonly tls: TlsOptions
-  /** No proxy if omitted. */
-  readonly proxy?: ProxyChoice | undefined
-  /** Version of svc, for the user agent. */
-  readonly version: string
-}
+export type { ExporterOptions }
 
 /** Fully-qualified names of the methods (opentelemetry-proto 1.11). */
 const methods: Record<Signal, string> = {
@@ -54,7 +36,7 @@ const maxResponseBytes = 4 * 1024 * 1024
 const connectTimeoutMs = 10_000
 
 /** Sends OTLP over gRPC. Throws an `Error` for options that can never work. */
-export function otlpGrpc(options: OtlpGrpcOptions): Sender & { readonly connected: boolean } {
+export function otlpGrpc(options: ExporterOptions): Sender & { readonly connected: boolean } {
   const { host, port, secure, path } = parseEndpoint(options.endpoint, options.insecure)
   if (path !== '')
     throw new Error(`cannot use the OTLP endpoint "${options.endpoint}": gRPC has no paths; delete ${path}`)

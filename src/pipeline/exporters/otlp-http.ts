@@ -1,10 +1,9 @@
-import type { TlsOptions } from '../../foundation/lib/dialer.ts'
 import { parseEndpoint, requestPath } from '../../foundation/lib/endpoint.ts'
 import { hostPort } from '../../foundation/lib/host-port.ts'
-import type { ProxyChoice } from '../../foundation/lib/proxy.ts'
 import { type Batch, plainBatch, type Receipt, SendError, type Sender } from '../../foundation/model/batch.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
 import { type Compression, compress, decompress } from './compression.ts'
+import type { ExporterOptions } from './exporter-options.ts'
 import { requestToJson } from './otlp/json.ts'
 import { receiptOf, refusalOf } from './otlp-http-answer.ts'
 import { HttpError, OtlpHttpClient } from './otlp-http-client.ts'
@@ -12,25 +11,10 @@ import { requestHeaders } from './request-headers.ts'
 import { senderOn } from './sender.ts'
 import { ZstdFallback } from './zstd-fallback.ts'
 
-export interface OtlpHttpOptions {
+export interface OtlpHttpOptions extends ExporterOptions {
   readonly protocol: 'http/protobuf' | 'http/json'
-  /** `host`, `host:port`, or a URL; its scheme selects TLS. */
-  readonly endpoint: string
   /** Whether the endpoint is specific to the signal, so that no path is appended. */
   readonly ownEndpoint: boolean
-  /** Without TLS; only for an endpoint without a scheme. */
-  readonly insecure: boolean
-  /** Headers of every request. */
-  readonly headers: Readonly<Record<string, string>>
-  /** Applies to JSON, and to batches compressed before a change of settings; `compress` compresses all others. */
-  readonly compression: Compression
-  /** Timeout of one request, connecting included, in milliseconds. */
-  readonly timeoutMs: number
-  readonly tls: TlsOptions
-  /** No proxy if omitted. */
-  readonly proxy?: ProxyChoice | undefined
-  /** Version of svc, for the user agent. */
-  readonly version: string
 }
 
 /** opentelemetry-proto 1.11. */

@@ -3,10 +3,10 @@ import { build } from '../../foundation/lib/build.ts'
 import { proxyFromEnvironment } from '../../foundation/lib/proxy.ts'
 import type { Sender } from '../../foundation/model/batch.ts'
 import type { Signal } from '../../foundation/model/signal.ts'
-import { type OtlpGrpcOptions, otlpGrpc, otlpHttp } from '../../pipeline/exporters/index.ts'
+import { type ExporterOptions, otlpGrpc, otlpHttp } from '../../pipeline/exporters/index.ts'
 
 /** Destination and transport of a signal. Signals with equal options share a sender. */
-export interface OtlpOptions extends Omit<OtlpGrpcOptions, 'proxy'> {
+export interface OtlpOptions extends Omit<ExporterOptions, 'proxy'> {
   readonly protocol: 'grpc' | 'http/protobuf' | 'http/json'
   /** Over HTTP: the endpoint is for this signal only, and its path is used as it is. */
   readonly ownEndpoint: boolean

@@ -2,37 +2,14 @@ import type { ByteRange } from '../../../../foundation/lib/byte-range.ts'
 import { Interner } from '../../../../foundation/lib/interner.ts'
 import { small } from '../../../../foundation/lib/small-tables.ts'
 import type { Call } from '../../../../foundation/model/call.ts'
-import { SpanKind } from '../../../../foundation/model/span.ts'
 import type { StreamConnection } from '../../../../foundation/model/stream.ts'
 import { type Destination, Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
-import { messagingClient, messagingProcess } from '../durations.ts'
-import { describeDestination, describeMessage, type MessageOperation } from '../message-call.ts'
+import { describeDestination, describeMessage, messageOperations } from '../message-call.ts'
 import { Texts } from '../texts.ts'
 import { ContentHeader } from './content-header.ts'
 import { Fields } from './fields.ts'
 
-const shared = { system: 'rabbitmq' }
-const publish: MessageOperation = {
-  ...shared,
-  name: 'publish',
-  type: 'send',
-  kind: SpanKind.producer,
-  duration: messagingClient,
-}
-const receive: MessageOperation = {
-  ...shared,
-  name: 'receive',
-  type: 'receive',
-  kind: SpanKind.client,
-  duration: messagingClient,
-}
-const work: MessageOperation = {
-  ...shared,
-  name: 'process',
-  type: 'process',
-  kind: SpanKind.consumer,
-  duration: messagingProcess,
-}
+const { publish, receive, process: work } = messageOperations('rabbitmq')
 
 /** Name of the default exchange if there is no routing key. */
 const defaultExchange = Buffer.from('amq.default')

@@ -1,27 +1,13 @@
-import { SpanKind } from '../../../../foundation/model/span.ts'
 import { Destinations, withoutIdentifiers } from '../destinations.ts'
-import { messagingClient, messagingProcess } from '../durations.ts'
-import type { MessageOperation } from '../message-call.ts'
+import { type MessageOperation, messageOperations } from '../message-call.ts'
 import { Properties } from './properties.ts'
 
-const shared = { system: 'mqtt' }
-const request = { ...shared, type: '', kind: SpanKind.client, duration: messagingClient }
+const { publish, process, receive } = messageOperations('mqtt')
+const request = { ...receive, type: '' }
 
 export const operations = {
-  publish: {
-    ...shared,
-    name: 'publish',
-    type: 'send',
-    kind: SpanKind.producer,
-    duration: messagingClient,
-  },
-  process: {
-    ...shared,
-    name: 'process',
-    type: 'process',
-    kind: SpanKind.consumer,
-    duration: messagingProcess,
-  },
+  publish,
+  process,
   connect: { ...request, name: 'connect' },
   subscribe: { ...request, name: 'subscribe' },
   unsubscribe: { ...request, name: 'unsubscribe' },

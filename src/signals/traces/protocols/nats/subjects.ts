@@ -1,41 +1,14 @@
 import { SpanKind } from '../../../../foundation/model/span.ts'
 import { Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
-import { messagingClient, messagingProcess } from '../durations.ts'
-import type { MessageOperation } from '../message-call.ts'
+import { type MessageOperation, messageOperations } from '../message-call.ts'
 import { Line } from './lines.ts'
 
-const shared = { system: 'nats' }
+const usual = messageOperations('nats')
 
+/** `receive` is JetStream's pull: the messages arrive separately. */
 export const operations = {
-  publish: {
-    ...shared,
-    name: 'publish',
-    type: 'send',
-    kind: SpanKind.producer,
-    duration: messagingClient,
-  },
-  request: {
-    ...shared,
-    name: 'request',
-    type: 'send',
-    kind: SpanKind.client,
-    duration: messagingClient,
-  },
-  /** JetStream's pull: the messages arrive separately. */
-  receive: {
-    ...shared,
-    name: 'receive',
-    type: 'receive',
-    kind: SpanKind.client,
-    duration: messagingClient,
-  },
-  process: {
-    ...shared,
-    name: 'process',
-    type: 'process',
-    kind: SpanKind.consumer,
-    duration: messagingProcess,
-  },
+  ...usual,
+  request: { ...usual.publish, name: 'request', kind: SpanKind.client },
 } satisfies Record<string, MessageOperation>
 
 /** Prefixes of generated subjects. */
