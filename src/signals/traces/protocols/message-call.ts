@@ -1,8 +1,7 @@
 import type { Call, DurationDesc } from '../../../foundation/model/call.ts'
-import { SpanKind } from '../../../foundation/model/span.ts'
+import type { SpanKind } from '../../../foundation/model/span.ts'
 import type { StreamConnection } from '../../../foundation/model/stream.ts'
 import type { Destination } from './destinations.ts'
-import { messagingClient, messagingProcess } from './durations.ts'
 import { signalTypeOf } from './signal-types.ts'
 
 /** An operation on a message, in the terms of the messaging conventions 1.44. */
@@ -15,22 +14,6 @@ export interface MessageOperation {
   readonly type: string
   readonly kind: SpanKind
   readonly duration: DurationDesc
-}
-
-/** The usual operations of a system. */
-export function messageOperations(system: string) {
-  const client = { system, kind: SpanKind.client, duration: messagingClient }
-  return {
-    publish: { ...client, name: 'publish', type: 'send', kind: SpanKind.producer },
-    receive: { ...client, name: 'receive', type: 'receive' },
-    process: {
-      ...client,
-      name: 'process',
-      type: 'process',
-      kind: SpanKind.consumer,
-      duration: messagingProcess,
-    },
-  } satisfies Record<string, MessageOperation>
 }
 
 /** Fills the call from operation, destination and connection. */

@@ -1,5 +1,6 @@
 import { Destinations, withoutIdentifiers } from '../destinations.ts'
-import { type MessageOperation, messageOperations } from '../message-call.ts'
+import type { MessageOperation } from '../message-call.ts'
+import { messageOperations } from '../message-operations.ts'
 import { Properties } from './properties.ts'
 
 const { publish, process, receive } = messageOperations('mqtt')

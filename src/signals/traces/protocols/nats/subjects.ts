@@ -1,6 +1,7 @@
 import { SpanKind } from '../../../../foundation/model/span.ts'
 import { Destinations, type Pattern, withoutIdentifiers } from '../destinations.ts'
-import { type MessageOperation, messageOperations } from '../message-call.ts'
+import type { MessageOperation } from '../message-call.ts'
+import { messageOperations } from '../message-operations.ts'
 import { Line } from './lines.ts'
 
 const usual = messageOperations('nats')
