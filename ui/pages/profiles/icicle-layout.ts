@@ -21,7 +21,7 @@ export function viewOf(tree: FlameTree, node: number): View {
 }
 
 /** Index in `rowNodes` of the first node of a row beyond a point; the end of the row if there is none. */
-function firstBeyond(tree: FlameTree, depth: number, point: number): number {
+function firstAfter(tree: FlameTree, depth: number, point: number): number {
   const { rowNodes, rowStart, left, sum } = tree
   let low = rowStart[depth] ?? 0
   let high = rowStart[depth + 1] ?? low
@@ -46,14 +46,14 @@ export function eachBar(
   const end = rowStart[depth + 1] ?? 0
   const scale = widthPx / (view.right - view.left)
   const least = leastBarPx / scale
-  let at = firstBeyond(tree, depth, view.left)
+  let at = firstAfter(tree, depth, view.left)
   while (at < end) {
     const node = rowNodes[at]!
     const from = left[node]!
     if (from >= view.right) return
     if (sum[node]! < least) {
       // Skips nodes that end within the least width from here: they are too narrow. The next may be just wide enough.
-      at = Math.max(at + 1, firstBeyond(tree, depth, from + 0.999 * least))
+      at = Math.max(at + 1, firstAfter(tree, depth, from + 0.999 * least))
       continue
     }
     const x = Math.max(0, (from - view.left) * scale)
@@ -65,7 +65,7 @@ export function eachBar(
 
 /** The node at a point, -1 for none. */
 export function nodeAt(tree: FlameTree, depth: number, point: number): number {
-  const at = firstBeyond(tree, depth, point)
+  const at = firstAfter(tree, depth, point)
   if (at >= (tree.rowStart[depth + 1] ?? 0)) return -1
   const node = tree.rowNodes[at]!
   return tree.left[node]! <= point ? node : -1
