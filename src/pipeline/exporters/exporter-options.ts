@@ -10,7 +10,7 @@ export interface ExporterOptions {
   readonly insecure: boolean
   /** Headers, or metadata, of every request. gRPC sends values of keys that end in `-bin` as base64. */
   readonly headers: Readonly<Record<string, string>>
-  /** Applies to JSON, and to batches compressed before a change of settings; `pack` compresses all others. */
+  /** Applies to JSON, and to batches compressed before a change of settings; `compress` compresses all others. */
   readonly compression: Compression
   /** Timeout of one request, connecting included, in milliseconds. */
   readonly timeoutMs: number
