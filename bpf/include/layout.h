@@ -157,7 +157,6 @@ enum svc_counter {
 	svc_counter_sockets_found,      /* sockets that were open at the start */
 	svc_counter_segments,           /* calls whose bytes were written to the ring, in parts */
 	svc_counter_segments_lost,      /* parts without room in the ring */
-	svc_counter_segments_over_budget, /* parts above the budget */
 	svc_counter_streams,            /* connections whose bytes are read by a decoder */
 	svc_counter_count,
 };

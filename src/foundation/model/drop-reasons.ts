@@ -13,7 +13,8 @@ export interface DropReason {
   readonly intended?: true
 }
 
-const rising = 'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls'
+const rising =
+  'raise agent.ebpf.network.sampling.max_spans_per_second; metrics still count these calls. Logs of process starts and ends have a fixed limit'
 const framing = 'svc explain PORT; new connections are not affected'
 const page = 'fix the output of the target: GET /status/targets'
 
@@ -68,7 +69,7 @@ const reasons = {
   },
   ring_full: {
     place: 'capture',
-    means: 'a burst was larger than the ring buffer and the memory behind it; raise agent.ebpf.ringbuf_size',
+    means: 'a burst was larger than the ring buffer and the memory behind it',
     hint: 'give svc more CPU, lower max_spans_per_second, or raise agent.ebpf.ringbuf_size; metrics may lack calls that svc decodes in user space: HTTP/2, messages, TLS, and all calls before Linux 6.3',
   },
   perf_full: {

@@ -207,7 +207,7 @@ test('asynchronous work has the stacks that began it', async t => {
     assert.match(goTop(file.fileName, file.body), /\(TCPSERVERWRAP\)/)
     const text = (await profiler.take('goroutine', request({ debug: 2 }))).body.toString()
     assert.match(text, /^goroutine profile: total \d+\n/)
-    assert.match(text, /\n3 @ \(Timeout\)\n(#\t.*\n)*#\tstartTestTimers src\/runtime\/.*:\d+\n/)
+    assert.match(text, /\n3 @ \(Timeout\)\n(#\t.*\n)*#\tstartTestTimers src\/foundation\/runtime\/.*:\d+\n/)
 
     for (const timer of timers) clearInterval(timer)
     await turn() // hooks hear of an end in the next turn

@@ -389,7 +389,7 @@ test('exchanges whose connection lost its framing are in the books', kernel, asy
 
 test('in a pid namespace of its own the agent says that it knows no names', kernel, () => {
   const script = `
-    import { startInnerAgent } from ${JSON.stringify(import.meta.resolve('../../test/helpers/inner-agent.ts'))}
+    import { startInnerAgent } from ${JSON.stringify(import.meta.resolve('../../../test/helpers/inner-agent.ts'))}
     const { agent } = await startInnerAgent({
       SVC_SELF_TELEMETRY_ENABLED: 'false',
       SVC_AGENT_NODEEXPORTER_ENABLED: 'false',

@@ -54,6 +54,8 @@ function lossesOf(parts: DocumentContext, dropped: ReadonlyMap<string, number>):
     reasons.reduce((sum, reason) => sum + (dropped.get(reason) ?? 0), 0)
   const sampled = of('sampled')
   const overBudget = of(...rateReasons.budget)
+  const ringFull = of(...rateReasons.ring)
+  const uncounted = of(...rateReasons.totals)
   const noRoom = of(...rateReasons.perfBuffer)
   const limited = of(...rateReasons.limit)
   const path = 'agent.ebpf.network.sampling'
@@ -67,13 +69,25 @@ function lossesOf(parts: DocumentContext, dropped: ReadonlyMap<string, number>):
     {
       cause: 'rate_limited',
       items: overBudget,
-      text: `${overBudget} spans dropped: the limit ${path}.max_spans_per_second (${sampling.max_spans_per_second}) or agent.ebpf.ringbuf_size was exceeded; metrics still count them`,
-      hint: `raise ${path}.max_spans_per_second, or agent.ebpf.ringbuf_size`,
+      text: `${overBudget} spans dropped: over the limit ${path}.max_spans_per_second (${sampling.max_spans_per_second}); metrics still count them`,
+      hint: `raise ${path}.max_spans_per_second`,
+    },
+    {
+      cause: 'rate_limited',
+      items: ringFull,
+      text: `${ringFull} spans dropped: a burst was larger than the ring buffer (agent.ebpf.ringbuf_size) and the memory behind it`,
+      hint: 'give svc more CPU, or raise agent.ebpf.ringbuf_size',
+    },
+    {
+      cause: 'rate_limited',
+      items: uncounted,
+      text: `${uncounted} calls dropped: the kernel table of totals was full; metrics lack them, too`,
+      hint: `raise ${path}.max_spans_per_second and agent.ebpf.ringbuf_size`,
     },
     {
       cause: 'rate_limited',
       items: noRoom,
-      text: `${noRoom} spans dropped: a burst did not fit into agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) of a CPU`,
+      text: `${noRoom} spans dropped: a burst was larger than agent.ebpf.perf_buffer_size (${config.agent.ebpf.perf_buffer_size}) of a CPU`,
       hint: 'raise agent.ebpf.perf_buffer_size, or give svc more CPU',
     },
     {

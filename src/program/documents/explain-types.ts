@@ -23,7 +23,9 @@ export type Cause =
 
 /** Drop reasons that `svc explain` shows as the cause `rate_limited`, by what to raise. */
 export const rateReasons = {
-  budget: ['over_budget', 'ring_full', 'red_full'],
+  budget: ['over_budget'],
+  ring: ['ring_full'],
+  totals: ['red_full'],
   perfBuffer: ['perf_full'],
   limit: ['rate_limited'],
 } as const satisfies Readonly<Record<string, readonly DropReasonName[]>>

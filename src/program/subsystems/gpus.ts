@@ -27,7 +27,7 @@ export interface GpuOptions {
 }
 
 /** Measures GPUs while the configuration enables it. */
-class Gpu {
+export class Gpu {
   /** Undefined if disabled. */
   source: GpuSource | undefined
   /** What svc itself lacks for it; '' for nothing. */

@@ -63,18 +63,18 @@ export interface DnsTargetsOptions extends SourceOptions {
 export class DnsTargets implements TargetSource {
   readonly #settings: SettingsOf<'dns'>
   readonly #options: DnsTargetsOptions
-  readonly #told: TargetGroupPublisher
+  readonly #publisher: TargetGroupPublisher
   readonly #stopping = new AbortController()
   #resolver: Resolver | undefined
 
   constructor(settings: SettingsOf<'dns'>, options: DnsTargetsOptions) {
     this.#settings = settings
     this.#options = options
-    this.#told = new TargetGroupPublisher('dns', options)
+    this.#publisher = new TargetGroupPublisher('dns', options)
   }
 
   get state(): TargetSourceState {
-    return this.#told.state
+    return this.#publisher.state
   }
 
   start(): void {
@@ -85,7 +85,7 @@ export class DnsTargets implements TargetSource {
   stop(): void {
     this.#stopping.abort()
     this.#resolver?.cancel()
-    this.#told.close()
+    this.#publisher.close()
   }
 
   /** Rejects if a query failed. */
@@ -99,7 +99,7 @@ export class DnsTargets implements TargetSource {
     const names = [...new Set(this.#settings.names)]
     const isFailed = await Promise.all(names.map(name => this.#askFor(name, resolver, search)))
     if (this.#stopping.signal.aborted) return
-    if (isFailed.every(each => !each)) this.#told.known()
+    if (isFailed.every(each => !each)) this.#publisher.known()
     else throw new Error('some lookups failed')
   }
 
@@ -123,7 +123,7 @@ export class DnsTargets implements TargetSource {
       this.#tell(name, [])
       return false
     }
-    this.#told.report(name, {
+    this.#publisher.report(name, {
       reason: `cannot look up the ${type} records of ${name}: ${causeOf(fault, resolver)}`,
       hint: `check that the servers in ${resolverFile} answer, and that the name in dns_sd is correct`,
     })
@@ -132,7 +132,7 @@ export class DnsTargets implements TargetSource {
 
   #tell(name: string, found: readonly Found[]): void {
     if (this.#stopping.signal.aborted) return
-    this.#told.report(name, undefined)
+    this.#publisher.report(name, undefined)
     const targets = found
       .slice(0, maxRecords)
       .map(({ host, port, labels }) => {
@@ -146,7 +146,7 @@ export class DnsTargets implements TargetSource {
       // Servers rotate the records.
       .sort((one, other) => (one.get('__address__')! < other.get('__address__')! ? -1 : 1))
     const group: TargetGroup = { source: name, targets, labels: new Map() }
-    this.#told.put(name, [group])
+    this.#publisher.put(name, [group])
   }
 }
 

@@ -33,24 +33,24 @@ type Labels = Map<string, string>
  */
 class DockerTargets implements TargetSource {
   readonly #settings: SettingsOf<'docker'>
-  readonly #told: TargetGroupPublisher
+  readonly #publisher: TargetGroupPublisher
   readonly #stopping = new AbortController()
   #client: EngineClient | undefined
 
   constructor(settings: SettingsOf<'docker'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new TargetGroupPublisher('docker', options)
+    this.#publisher = new TargetGroupPublisher('docker', options)
   }
 
   get state(): TargetSourceState {
-    return this.#told.state
+    return this.#publisher.state
   }
 
   start(): void {
     const { host } = this.#settings
     const address = parseDockerAddress(host)
     if ('instead' in address) {
-      this.#told.report('', {
+      this.#publisher.report('', {
         reason: `cannot query the Docker daemon at "${shownDockerAddress(host)}": ${address.reason}`,
         hint: `set host of docker_sd to ${address.instead}`,
       })
@@ -61,7 +61,7 @@ class DockerTargets implements TargetSource {
     this.#client = client
     const ask = () => this.#ask(client)
     const failed = (error: unknown) =>
-      this.#told.report('', {
+      this.#publisher.report('', {
         reason: `cannot query the Docker daemon at ${host}: ${(error as Error).message}`,
         hint: hintOf(error, host),
       })
@@ -71,7 +71,7 @@ class DockerTargets implements TargetSource {
   stop(): void {
     this.#stopping.abort()
     this.#client?.close()
-    this.#told.close()
+    this.#publisher.close()
   }
 
   async #ask(client: EngineClient): Promise<void> {
@@ -92,11 +92,11 @@ class DockerTargets implements TargetSource {
       const group = groupOf(id, container, containers, networks, this.#settings)
       if (group === undefined) continue
       ids.add(id)
-      this.#told.put(id, [group])
+      this.#publisher.put(id, [group])
     }
-    this.#told.keepOnly(ids)
-    this.#told.report('', undefined)
-    this.#told.known()
+    this.#publisher.keepOnly(ids)
+    this.#publisher.report('', undefined)
+    this.#publisher.known()
   }
 }
 

@@ -22,7 +22,7 @@ const settleMs = 50
  */
 class FileTargets implements TargetSource {
   readonly #settings: SettingsOf<'file'>
-  readonly #told: TargetGroupPublisher
+  readonly #publisher: TargetGroupPublisher
   readonly #patterns: readonly { readonly path: string; readonly name: RegExp | undefined }[]
   /** State of each file when it was read; '' if it was unreadable. */
   readonly #stamps = new Map<string, string>()
@@ -38,7 +38,7 @@ class FileTargets implements TargetSource {
 
   constructor(settings: SettingsOf<'file'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new TargetGroupPublisher('file', options)
+    this.#publisher = new TargetGroupPublisher('file', options)
     this.#patterns = settings.patterns.map(pattern => {
       const path = resolve(pattern)
       return { path, name: basename(path).includes('*') ? nameFilter(basename(path)) : undefined }
@@ -46,7 +46,7 @@ class FileTargets implements TargetSource {
   }
 
   get state(): TargetSourceState {
-    return this.#told.state
+    return this.#publisher.state
   }
 
   start(): void {
@@ -58,7 +58,7 @@ class FileTargets implements TargetSource {
     clearTimeout(this.#timer)
     for (const { watcher } of this.#watchers.values()) watcher.close()
     this.#watchers.clear()
-    this.#told.close()
+    this.#publisher.close()
   }
 
   async #look(): Promise<void> {
@@ -75,7 +75,7 @@ class FileTargets implements TargetSource {
     this.#forgetOthers(paths)
     this.#looking = false
     if (this.#stopped) return
-    this.#told.known()
+    this.#publisher.known()
     this.#lookIn(this.#wanted ? settleMs : this.#settings.refreshMs)
   }
 
@@ -140,9 +140,9 @@ class FileTargets implements TargetSource {
       try {
         const names = (await readdir(directory)).filter(each => name.test(each)).sort()
         for (const each of names) paths.add(join(directory, each))
-        this.#told.report(directory, undefined)
+        this.#publisher.report(directory, undefined)
       } catch (error) {
-        this.#told.report(directory, {
+        this.#publisher.report(directory, {
           reason: `cannot find target files in ${directory}: ${directoryCause(error)}`,
           hint: `make ${directory} a directory that svc can read, or correct the files of file_sd`,
         })
@@ -150,7 +150,7 @@ class FileTargets implements TargetSource {
       }
     }
     const isTooMany = paths.size > maxFiles
-    this.#told.report(
+    this.#publisher.report(
       'files',
       isTooMany
         ? {
@@ -171,8 +171,8 @@ class FileTargets implements TargetSource {
       if (!isTouched && this.#stamps.get(path) === stamp) return
       const groups = await readGroups(path)
       if (this.#stopped) return
-      this.#told.put(path, groups)
-      this.#told.report(path, undefined)
+      this.#publisher.put(path, groups)
+      this.#publisher.report(path, undefined)
     } catch (error) {
       if (this.#stopped) return
       this.#failed(path, error as Error)
@@ -182,15 +182,15 @@ class FileTargets implements TargetSource {
 
   #failed(path: string, error: NodeJS.ErrnoException): void {
     const isGone = error.code === 'ENOENT' && this.#present.has(dirname(path))
-    if (isGone) this.#told.remove(path)
+    if (isGone) this.#publisher.remove(path)
     const cause = error.code === undefined ? error.message : fileCause(error)
-    const kept = this.#told.targetsOf(path)
+    const kept = this.#publisher.targetsOf(path)
     const isThere = error.code !== 'ENOENT'
     const hint =
       error.code === undefined
         ? `correct ${path}`
         : `${isThere ? `make ${path} readable for svc` : `create ${path}`}, or correct file_sd`
-    this.#told.report(path, {
+    this.#publisher.report(path, {
       reason: `cannot read targets from ${path}: ${cause}`,
       hint: kept === 0 ? hint : `${hint}; until then svc keeps its last ${kept} targets`,
     })
@@ -201,9 +201,9 @@ class FileTargets implements TargetSource {
     for (const path of [...this.#stamps.keys()]) {
       if (paths.has(path)) continue
       this.#stamps.delete(path)
-      this.#told.report(path, undefined)
+      this.#publisher.report(path, undefined)
     }
-    this.#told.keepOnly(paths)
+    this.#publisher.keepOnly(paths)
   }
 }
 

@@ -27,20 +27,20 @@ const jsonType = /^application\/json(?:;\s*charset=(?:"utf-8"|utf-8))?$/i
  */
 class HttpTargets implements TargetSource {
   readonly #settings: SettingsOf<'http'>
-  readonly #told: TargetGroupPublisher
+  readonly #publisher: TargetGroupPublisher
   readonly #stopping = new AbortController()
   /** By URL: a client keeps its connection, and what it learned about its server. */
   readonly #clients = new Map<string, TargetClient>()
 
   constructor(settings: SettingsOf<'http'>, options: SourceOptions) {
     this.#settings = settings
-    this.#told = new TargetGroupPublisher('http', options)
+    this.#publisher = new TargetGroupPublisher('http', options)
     // Each running request listens to it, and a target allocator has many at a time.
     setMaxListeners(0, this.#stopping.signal)
   }
 
   get state(): TargetSourceState {
-    return this.#told.state
+    return this.#publisher.state
   }
 
   start(): void {
@@ -49,8 +49,8 @@ class HttpTargets implements TargetSource {
     const failed = (error: unknown) => this.#failed(url, error)
     const all = async () => {
       await ask()
-      this.#told.report(url, undefined)
-      this.#told.known()
+      this.#publisher.report(url, undefined)
+      this.#publisher.known()
     }
     void refresh(refreshMs, this.#stopping.signal, all, failed)
   }
@@ -58,12 +58,12 @@ class HttpTargets implements TargetSource {
   stop(): void {
     this.#stopping.abort()
     for (const client of this.#clients.values()) client.close()
-    this.#told.close()
+    this.#publisher.close()
   }
 
   #failed(url: string, error: unknown): void {
     if (this.#stopping.signal.aborted) return
-    this.#told.report(url, {
+    this.#publisher.report(url, {
       reason:
         error instanceof FetchError
           ? error.message
@@ -83,7 +83,7 @@ class HttpTargets implements TargetSource {
         read.push(readGroup(element, read.length, `${withoutUser(url)}:${read.length}`, extra, 'foreign'))
       return read
     })
-    if (!this.#stopping.signal.aborted) this.#told.put(owner, groups)
+    if (!this.#stopping.signal.aborted) this.#publisher.put(owner, groups)
   }
 
   /** Result of `use` for a body, which is valid until `use` resolves. Rejects with an `Error` with a reason. */
@@ -147,7 +147,7 @@ class HttpTargets implements TargetSource {
     }
     await Promise.all(Array.from({ length: jobsAtOnce }, next))
     if (this.#stopping.signal.aborted) return
-    this.#told.keepOnly(new Set(jobs))
+    this.#publisher.keepOnly(new Set(jobs))
     if (faults[0] !== undefined) throw faults[0]
   }
 }
