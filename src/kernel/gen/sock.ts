@@ -73,9 +73,9 @@ export const svcRecord = {
 
 /** struct svc_counters: offsets in bytes. */
 export const svcCounters = {
-  size: 184,
+  size: 176,
   values: 0,
-  valuesSize: 184,
+  valuesSize: 176,
 } as const
 
 /** struct svc_segment: offsets in bytes. */
@@ -168,7 +168,6 @@ export const svcCounter = [
   'sockets_found',
   'segments',
   'segments_lost',
-  'segments_over_budget',
   'streams',
 ] as const
 
