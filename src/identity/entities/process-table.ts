@@ -299,21 +299,26 @@ export class ProcessTable {
 
   /** A verdict expires: the process may start to listen on a port. */
   #verdictOf(pid: number, process: Process, listening?: readonly number[]): Verdict {
+    const { verdict, judgedMs } = process
+    if (verdict !== undefined && this.#now() - judgedMs < judgeEveryMs) return verdict
+    return this.#judge(pid, process, listening)
+  }
+
+  /** Apart from the above, which runs for each span and must not allocate the scope of these closures. */
+  #judge(pid: number, process: Process, listening: readonly number[] | undefined): Verdict {
     const now = this.#now()
-    if (process.verdict === undefined || now - process.judgedMs >= judgeEveryMs) {
-      process.judgedMs = now
-      const { resource, identity, surroundings } = process
-      const reset = () => {
-        process.verdict = undefined
-      }
-      process.verdict = judge(this.#rules, {
-        name: String(resource.attributes.get('service.name')),
-        executable: identity.executable,
-        listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, reset))],
-        attribute: key => String(resource.attributes.get(key) ?? ''),
-        podLabel: key => surroundings?.podLabels.get(key),
-      })
+    process.judgedMs = now
+    const { resource, identity, surroundings } = process
+    const reset = () => {
+      process.verdict = undefined
     }
+    process.verdict = judge(this.#rules, {
+      name: String(resource.attributes.get('service.name')),
+      executable: identity.executable,
+      listening: () => [...process.ports, ...(listening ?? this.#ports.of(process, pid, now, reset))],
+      attribute: key => String(resource.attributes.get(key) ?? ''),
+      podLabel: key => surroundings?.podLabels.get(key),
+    })
     return process.verdict
   }
 
