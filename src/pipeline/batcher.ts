@@ -324,6 +324,7 @@ export class Batcher<T> implements Intake<T> {
       return // nor would it be sent
     }
     this.#encodedWatcher(resource, item, encoded)
+    this.#restLater()
   }
 
   /** Shows the bytes of the item that was added last. */

@@ -128,7 +128,7 @@ function govern(governor: MemoryGovernor, profiling: Profiling): void {
   table(
     'stacks of profiles',
     'detail',
-    ({ frames }) => frames.bytes,
+    ({ frames, worker }) => frames.bytes + worker.stackBytes,
     ({ frames }, bytes) => frames.shed(bytes),
   )
   table(

@@ -107,15 +107,6 @@ export class FrameStore {
     else if (stacks.epoch === this.#before?.epoch) this.#before.add(stacks)
   }
 
-  /** Whether it was named since the last `clear`. */
-  hasUser(hash: number): boolean {
-    return this.#now.user.has(hash)
-  }
-
-  hasKernel(hash: number): boolean {
-    return this.#now.kernel.has(hash)
-  }
-
   /** Its frames, leaf first; `[lost: …]` alone if it was never reported. */
   userStack(hash: number): Frame[] {
     return this.#resolve('user', hash)

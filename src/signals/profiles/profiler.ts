@@ -110,10 +110,8 @@ export class Profiler {
     })
     try {
       this.#sampler = options.open(settings, {
-        // Stacks that are reported again, as others were lost, keep their names.
-        userStack: stack => this.frames.hasUser(stack.hash) || this.#userStacks.push(stack),
-        kernelStack: (hash, addresses) =>
-          this.frames.hasKernel(hash) || this.#kernelStacks.push({ hash, addresses }),
+        userStack: stack => this.#userStacks.push(stack),
+        kernelStack: (hash, addresses) => this.#kernelStacks.push({ hash, addresses }),
         unknownFile: file => this.files.addUnknown(file),
         unknownRuntime: runtime => this.worker.send({ kind: 'runtime', runtime }),
       })

@@ -14,8 +14,10 @@ const soundMs = 600_000
 const defaultPatienceMs = 60_000
 /** Maximum unanswered requests: above it files are refused, above twice as many also stacks. */
 const mostWaiting = 128
-/** Maximum frames of unanswered stacks, about 16 bytes each; above it stacks are refused. */
-const mostFrames = 1 << 20
+/** Memory of stacks that wait, in bytes, about; beyond it no stacks are taken. */
+const mostStackBytes = 16 * 1024 * 1024
+const bytesOfStack = 1024
+const bytesOfFrame = 16
 /** Maximum wait for the end of a thread, which a system call may delay. */
 const endMs = 3_000
 
@@ -62,9 +64,9 @@ export class WorkerThread {
   readonly #descriptors = new Map<number, number>()
   /** Unanswered requests, and the time since the last answer. */
   #waiting = 0
-  /** Frames of each unanswered request of stacks, oldest first, and their sum. */
-  readonly #framesOf: number[] = []
-  #frames = 0
+  /** Bytes of each unanswered request of stacks, oldest first, and their sum. */
+  readonly #bytesOf: number[] = []
+  #stackBytes = 0
   #silentSince = 0
   #isEnding = false
   #restartMs = 0
@@ -87,21 +89,26 @@ export class WorkerThread {
     if (this.#waiting === 0) this.#silentSince = performance.now()
     this.#waiting++
     if (request.kind === 'stacks') {
-      const frames = framesIn(request)
-      this.#framesOf.push(frames)
-      this.#frames += frames
+      const bytes = bytesOf(request)
+      this.#bytesOf.push(bytes)
+      this.#stackBytes += bytes
     }
     return true
   }
 
   /** Too much is unanswered to send files; the kernel side reports them again. */
   get busy(): boolean {
-    return this.#waiting >= mostWaiting || this.#frames >= mostFrames / 2
+    return this.#waiting >= mostWaiting || this.#stackBytes >= mostStackBytes / 2
   }
 
   /** Too much is unanswered to send stacks; they must be reported again later. */
   get overloaded(): boolean {
-    return this.#waiting >= 2 * mostWaiting || this.#frames >= mostFrames
+    return this.#waiting >= 2 * mostWaiting || this.#stackBytes >= mostStackBytes
+  }
+
+  /** Memory of stacks that wait. */
+  get stackBytes(): number {
+    return this.#stackBytes
   }
 
   /** Current fault; undefined if there is none. */
@@ -167,14 +174,14 @@ export class WorkerThread {
     })
     worker.unref()
     this.#waiting = 0
-    this.#frames = 0
-    this.#framesOf.length = 0
+    this.#stackBytes = 0
+    this.#bytesOf.length = 0
     this.#isEnding = false
     this.#startedMs = performance.now()
     worker.on('message', (answer: Answer) => {
       this.#silentSince = performance.now()
       if (answered.has(requestOf[answer.kind])) this.#waiting--
-      if (answer.kind === 'stacks') this.#frames -= this.#framesOf.shift() ?? 0
+      if (answer.kind === 'stacks') this.#stackBytes -= this.#bytesOf.shift() ?? 0
       if (answer.kind === 'table') {
         const fd = this.#descriptors.get(answer.id)
         this.#descriptors.delete(answer.id)
@@ -223,9 +230,9 @@ export class WorkerThread {
   }
 }
 
-function framesIn({ user, kernel }: Extract<Request, { kind: 'stacks' }>): number {
+function bytesOf({ user, kernel }: Extract<Request, { kind: 'stacks' }>): number {
   let frames = 0
   for (const { spaces, inner } of user) frames += spaces.length + inner.spaces.length
   for (const { addresses } of kernel) frames += addresses.length
-  return frames
+  return bytesOfStack * (user.length + kernel.length) + bytesOfFrame * frames
 }

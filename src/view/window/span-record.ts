@@ -4,7 +4,7 @@ import { isZero } from '../../foundation/lib/is-zero.ts'
 import { Writer } from '../../foundation/lib/protobuf.ts'
 import type { AttributeValue } from '../../foundation/model/attributes.ts'
 import { Span, SpanKind, StatusCode } from '../../foundation/model/span.ts'
-import { decodeSpan } from '../../pipeline/exporters/otlp/decode.ts'
+import { decodeSpan, spanName } from '../../pipeline/exporters/otlp/decode.ts'
 import { traceEncoding } from '../../pipeline/exporters/otlp/encode-trace.ts'
 import type { EncodedItem } from '../../pipeline/exporters/otlp/request.ts'
 import { mostRecordBytes, type SpanRing } from './span-ring.ts'
@@ -131,7 +131,7 @@ function shortValue(value: AttributeValue, characters: number): AttributeValue {
   for (const text of value) {
     if (left <= 0) break
     texts.push(beginOf(text, left))
-    left -= text.length
+    left -= text.length + 1
   }
   return texts
 }
@@ -212,7 +212,7 @@ export class SpanRecord {
   }
 
   get name(): string {
-    return this.#span.name
+    return spanName(this.#ring!.bytes, this.#at + headBytes, this.#messageEnd)
   }
 
   /** All texts of the record, with the bytes in between; as Latin-1 for ASCII searches, which is faster. */

@@ -11,6 +11,9 @@ import { AttributeReader, bodyText, readValue, Unfit } from './decode-value.ts'
 import { bufferOf, FieldCursor } from './field-cursor.ts'
 import { messageSchema, requestMessages } from './schema-table.ts'
 
+/** Of a span (trace.proto). */
+const nameField = 5
+
 /** Model type of the items of each signal. */
 export interface DecodedItem {
   traces: Span
@@ -156,6 +159,13 @@ function readSpan(cursor: FieldCursor, unfit: Unfit): Span {
     }
   }
   return span
+}
+
+/** The name in the content of a Span message, which its encoder writes before the attributes. */
+export function spanName(bytes: Buffer, start: number, end: number): string {
+  const cursor = new FieldCursor(bytes, start, end)
+  while (cursor.next()) if (cursor.field === nameField) return cursor.text()
+  return ''
 }
 
 /** Reads the content of a Span message. Throws a RangeError where it is none. */

@@ -13,23 +13,29 @@ const maxValueLength = 64
 /** Of all values, as they are counted. */
 const maxBytes = 512 * 1024
 /** Of a name or value, besides its bytes and its text: objects and entries of maps. */
-const entryBytes = 200
+const entryBytes = 320
 /** Number of new values after which it is decided whether the values of a name recur. */
 const trial = 1024
 /** Trials without preparing after one in which most values were new. */
 const pause = 16
+
+/** A value with its attribute. `own`: a copy, not a part of a larger text. */
+interface KnownValue {
+  readonly own: AttributeValue
+  readonly field: PreparedField
+}
 
 /** An attribute name, encoded once, and whole attributes for values of it that recur. */
 class KnownName {
   readonly name: string
   readonly field: PreparedField
   /** Undefined while values of this name are not prepared: most of them are new. */
-  values: Map<AttributeValue, PreparedField> | undefined = new Map()
+  values: Map<AttributeValue, KnownValue> | undefined = new Map()
   hits = 0
   /** New values until the next decision. */
   left = trial
-  #last: AttributeValue | undefined
-  #lastField: PreparedField | undefined
+  /** The value that was used last. */
+  #last: KnownValue | undefined
 
   constructor(name: string) {
     this.name = name
@@ -37,15 +43,18 @@ class KnownName {
   }
 
   fieldOf(value: AttributeValue): PreparedField | undefined {
-    const { values } = this
-    if (values === undefined) return undefined
-    if (this.#last === value && this.#lastField !== undefined) return this.#lastField
-    const field = values.get(value)
-    if (field !== undefined) {
-      this.#last = value
-      this.#lastField = field
-    }
-    return field
+    const last = this.#last
+    if (last !== undefined && last.own === value) return last.field
+    const known = this.values?.get(value)
+    if (known === undefined) return undefined
+    this.#last = known
+    return known.field
+  }
+
+  /** Stops to prepare values. */
+  forget(): void {
+    this.values = undefined
+    this.#last = undefined
   }
 }
 
@@ -76,7 +85,8 @@ export class PreparedAttributes {
   /** Prepares a name that was encoded now. */
   addName(name: string): void {
     if (this.#names.size >= maxNames || name.length > maxNameLength) return
-    const own = Buffer.from(name).toString() // not a part of a larger text
+    const own = ownText(name)
+    if (own === undefined) return
     this.#names.set(own, new KnownName(own))
     this.#bytes += entryBytes + 3 * own.length
   }
@@ -87,8 +97,10 @@ export class PreparedAttributes {
     const { values } = known
     if (values === undefined || values.size >= maxValues || this.#bytes > maxBytes) return
     if (typeof value === 'object' || (typeof value === 'string' && value.length > maxValueLength)) return
+    const own = typeof value === 'string' ? ownText(value) : value
+    if (own === undefined) return
     const field = new PreparedField(out.written().subarray(start))
-    values.set(typeof value === 'string' ? Buffer.from(value).toString() : value, field)
+    values.set(own, { own, field })
     this.#bytes += costOf(field)
   }
 
@@ -97,6 +109,7 @@ export class PreparedAttributes {
     const freed = this.#bytes
     if (bytes <= 0) return 0
     this.#names.clear()
+    this.#recent.length = 0
     this.#bytes = 0
     return freed
   }
@@ -111,12 +124,18 @@ export class PreparedAttributes {
       return
     }
     if (hits >= trial) return
-    for (const field of values.values()) this.#bytes -= costOf(field)
-    known.values = undefined
+    for (const { field } of values.values()) this.#bytes -= costOf(field)
+    known.forget()
     known.left = pause * trial
   }
 }
 
 function costOf({ length }: PreparedField): number {
   return entryBytes + 2 * length
+}
+
+/** A copy that is no part of a larger text; undefined for a lone surrogate, which UTF-8 lacks. */
+function ownText(text: string): string | undefined {
+  const own = Buffer.from(text).toString()
+  return own === text ? own : undefined
 }

@@ -45,9 +45,10 @@ export interface EncodedItem {
   readonly end: number
 }
 
+const none = Buffer.alloc(0)
 /** The only one: it is read at once. */
 const lastItem: { -readonly [Key in keyof EncodedItem]: EncodedItem[Key] } = {
-  buffer: Buffer.alloc(0),
+  buffer: none,
   start: 0,
   end: 0,
 }
@@ -150,6 +151,7 @@ export class RequestBuilder<T> {
     this.#leastSpare = this.#spare.length
     if (this.#spareRequestRested) this.#spareRequest = undefined
     this.#apart = undefined
+    lastItem.buffer = none
     this.#spareRequestRested = true
   }
 
