@@ -13,7 +13,7 @@ const busyRestMs = 60_000
  * Freed bytes that justify another collection: tables release the remains of a burst within a minute or two, not at
  * once.
  */
-const worthBytes = 4 * Mi
+const worthBytes = 8 * Mi
 /** Maximum collections that freed too little, each after twice the previous interval, until memory grows again. */
 const mostInVain = 3
 
