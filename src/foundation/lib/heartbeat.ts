@@ -2,6 +2,7 @@
 // nothing else could run either.
 
 import { performance } from 'node:perf_hooks'
+import { every } from './shared-ticks.ts'
 
 const tickMs = 500
 
@@ -24,8 +25,7 @@ export function startHeartbeat(boundMs: number): Heartbeat {
     }
     last = now
   }
-  const timer = setInterval(tick, tickMs)
-  timer.unref()
+  const ticks = every(tickMs, tick)
   return {
     stuck() {
       // A request may be served before the timer that was due during the stall.
@@ -33,6 +33,6 @@ export function startHeartbeat(boundMs: number): Heartbeat {
       if (stalledMs === 0 || performance.now() - stallEnded > boundMs) return undefined
       return `the event loop was stuck for ${(stalledMs / 1000).toFixed(1)} s`
     },
-    stop: () => clearInterval(timer),
+    stop: ticks.stop,
   }
 }

@@ -34,9 +34,9 @@ test('after a burst memory is collected as soon as there is little to do, and wh
   assert.deepEqual(dues(rest, 60, 15, 0.05, 120, 90), [60])
   // Tables let go of the rest later.
   assert.deepEqual(dues(rest, 75, 10, 0.05, 90, 60), [80])
-  assert.deepEqual(dues(rest, 85, 30, 0.05, 60, 55), [100])
-  assert.deepEqual(dues(rest, 115, 600, 0.05, 56, 55), [120, 160, 240])
-  assert.deepEqual(dues(rest, 715, 600, 0.05, 56, 55), [])
+  assert.deepEqual(dues(rest, 85, 30, 0.05, 60, 51), [100])
+  assert.deepEqual(dues(rest, 115, 600, 0.05, 52, 51), [120, 160, 240])
+  assert.deepEqual(dues(rest, 715, 600, 0.05, 52, 51), [])
 })
 
 test('memory that stays taken is not collected again and again', () => {

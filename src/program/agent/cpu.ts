@@ -4,6 +4,7 @@ import { availableParallelism } from 'node:os'
 import { CpuGovernor, type ReducedPart } from '../../foundation/lib/cpu-governor.ts'
 import type { Logger } from '../../foundation/lib/logger.ts'
 import { OwnCpu } from '../../foundation/lib/own-cpu.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 
 const lookMs = 1_000
 /** Grace period after the start, whose work is temporary. */
@@ -39,7 +40,7 @@ export class Cpu {
   readonly governor: CpuGovernor
   readonly #log: Pick<Logger, 'warn' | 'info'>
   readonly #own = new OwnCpu()
-  readonly #timer: NodeJS.Timeout
+  readonly #ticks: Ticks
   readonly #graceMs: number
   #beginMs = Number.POSITIVE_INFINITY
   #seenMs = 0
@@ -51,8 +52,7 @@ export class Cpu {
     this.#log = log
     this.governor = new CpuGovernor(agentCores(setting))
     this.#graceMs = times.graceMs ?? graceMs
-    this.#timer = setInterval(() => this.#look(), times.lookMs ?? lookMs)
-    this.#timer.unref()
+    this.#ticks = every(times.lookMs ?? lookMs, () => this.#look())
   }
 
   /** What is reduced, for users; undefined if nothing is. */
@@ -78,7 +78,7 @@ export class Cpu {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#ticks.stop()
   }
 
   #look(): void {

@@ -8,6 +8,7 @@ import { MemoryGovernor, type MemoryPressure, type TableState } from '../../foun
 import { MemoryRest } from '../../foundation/lib/memory-rest.ts'
 import { agentBytes, memoryBounds } from '../../foundation/lib/memory-room.ts'
 import { pageSizeBytes } from '../../foundation/lib/page-size.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { loadNative, Unsupported } from '../../kernel/native.ts'
 
 /** Interval of measuring, in milliseconds. */
@@ -42,7 +43,7 @@ export class Memory {
   readonly governor: MemoryGovernor
   readonly limitBytes: number
   readonly #log: Logger
-  readonly #timer: NodeJS.Timeout
+  readonly #ticks: Ticks
   readonly #heapLimit = getHeapStatistics().heap_size_limit
   readonly #rest = new MemoryRest()
   #said = Number.NEGATIVE_INFINITY
@@ -61,8 +62,7 @@ export class Memory {
     }))
     this.governor.onFault = (table, error) =>
       repeated('error', table, 'a table failed to free memory; please report this', { table, error })
-    this.#timer = setInterval(() => this.#look(), lookMs)
-    this.#timer.unref()
+    this.#ticks = every(lookMs, () => this.#look())
   }
 
   /** What is done about a shortage, for users; undefined if there is none. */
@@ -91,7 +91,7 @@ export class Memory {
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#ticks.stop()
   }
 
   /** Returns memory to the host after a burst. */

@@ -8,6 +8,7 @@ import { build } from '../../foundation/lib/build.ts'
 import { type Change, change } from '../../foundation/lib/change.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import type { MemoryGovernor } from '../../foundation/lib/memory-governor.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { WallClock } from '../../foundation/lib/wall-clock.ts'
 import type { SpanLink } from '../../foundation/model/profile.ts'
 import { hostOwner, type Scope } from '../../foundation/model/resource.ts'
@@ -90,7 +91,7 @@ export class Tracing {
   #ebpf: Ebpf
   readonly routes: Routes
   readonly #scope: Scope = { name: 'svc/network', version: build().version }
-  readonly #timers: NodeJS.Timeout[]
+  readonly #ticks: readonly Ticks[]
   #localAddresses = new Set<string>()
   /** Kernel counters at the last reading. */
   #seen: Partial<Record<CaptureCounter, number>> = {}
@@ -146,10 +147,7 @@ export class Tracing {
       : {}
     this.tls = inside.probes
     this.limits = [inside.limit, this.#withoutNames()].filter(limit => limit !== undefined)
-    this.#timers = [
-      setInterval(() => this.#tick(), 250),
-      setInterval(() => this.#findAddresses(), addressesMs),
-    ]
+    this.#ticks = [every(250, () => this.#tick()), every(addressesMs, () => this.#findAddresses())]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
     const { red } = this
     const scope = this.#scope
@@ -336,7 +334,7 @@ export class Tracing {
   /** Detaches, and emits everything observed. Its counters can be read until it is closed. */
   stop(): void {
     this.#stopped = true
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const ticks of this.#ticks) ticks.stop()
     this.#metrics.stop()
     this.#lettingGo = this.tls?.close()
     this.capture.detach()

@@ -1,6 +1,7 @@
 import { constants } from 'node:os'
 import { BoundedMap } from '../../foundation/lib/bounded-map.ts'
 import { Interner } from '../../foundation/lib/interner.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { small } from '../../foundation/lib/small-tables.ts'
 import { u64 } from '../../foundation/lib/u64.ts'
 import { utf8Text } from '../../foundation/lib/utf8-text.ts'
@@ -73,7 +74,7 @@ export class ProcessEvents {
   readonly #onProcess: ((event: ProcessNews) => void) | undefined
   readonly #ring: RingHandle
   readonly #globals: DataView
-  readonly #timer: NodeJS.Timeout
+  readonly #ticks: Ticks
   readonly #bytes = Buffer.alloc(drainBytes)
   readonly #record = new LogRecord()
   readonly #words = small(new Interner({ slots: 1024, maxLength: 64 }))
@@ -105,8 +106,7 @@ export class ProcessEvents {
       for (const program of programs) this.#object.attach(program)
       const oom = oomPrograms.find(program => !this.#object.leftOut.has(program))
       if (oom !== undefined) this.#object.attach(oom)
-      this.#timer = setInterval(() => this.drain(), drainMs)
-      this.#timer.unref()
+      this.#ticks = every(drainMs, () => this.drain())
     } catch (fault) {
       if (ring !== undefined) native.ringClose(ring)
       this.#object.close()
@@ -191,7 +191,7 @@ export class ProcessEvents {
   /** Detaches, emits pending records, and unloads. Idempotent. */
   close(): void {
     if (this.#closed) return
-    clearInterval(this.#timer)
+    this.#ticks.stop()
     for (const program of [...programs, ...oomPrograms]) this.#object.detach(program)
     this.drain()
     this.#lastUntold = this.unreported

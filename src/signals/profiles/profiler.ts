@@ -1,4 +1,5 @@
 import { errorText } from '../../foundation/lib/logger.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import type { Frame, Profile, SpanLink } from '../../foundation/model/profile.ts'
 import type { RawStack, SampleKind, StackCount, StackSink } from '../../foundation/model/raw-stack.ts'
@@ -76,7 +77,7 @@ export class Profiler {
   readonly #marks = new Map<number, () => void>()
   #settings: ProfilerSettings
   #boosts: readonly Sampling[] = []
-  #drainTimer: NodeJS.Timeout
+  readonly #drains: Ticks
   #intervalTimer: NodeJS.Timeout
   readonly #firstTimer: NodeJS.Timeout
   #userStacks: RawStack[] = []
@@ -127,17 +128,16 @@ export class Profiler {
       forget: id => this.worker.send({ kind: 'forget', id }),
     })
     this.files.addVdso()
-    this.#drainTimer = setInterval(() => {
+    this.#drains = every(drainMs, () => {
       this.worker.watch()
       this.#guard(() => {
         if (performance.now() - this.#gatheredMs > gatherMs) this.#gather()
         else this.#drain()
       })
-    }, drainMs)
+    })
     this.#intervalTimer = this.#intervals()
     this.#firstTimer = setTimeout(() => void this.emit(), Math.min(firstMs, settings.intervalMs))
     this.#firstTimer.unref()
-    this.#drainTimer.unref()
   }
 
   /** Samples per second and CPU, including recordings. */
@@ -280,7 +280,7 @@ export class Profiler {
       await Promise.all([this.emit(), ...this.#recorders])
     } finally {
       clearTimeout(hurry)
-      clearInterval(this.#drainTimer)
+      this.#drains.stop()
       this.#closed = true
       this.#sampler.close()
       await this.worker.close()
