@@ -38,13 +38,13 @@ test('an agent that takes more CPU than it may makes fewer spans, says so, and c
   await until('spans are lowered', 60_000, async () => {
     const { stdout } = await run('h2load', [
       '--h1',
-      '-n2000',
+      '-n6000',
       '-c4',
-      '--rps=500',
+      '--rps=1500',
       `http://127.0.0.1:${port}/items/1`,
     ])
-    assert.match(stdout, /2000 succeeded/)
-    requests += 2000
+    assert.match(stdout, /6000 succeeded/)
+    requests += 6000
     const status = await agent.document<Status>('/status')
     isLowered = status.cpu.reduced.some(({ name }) => name === 'spans')
     if (isLowered) assert.ok(status.degraded.some(({ subsystem }) => subsystem === 'cpu'))

@@ -3,10 +3,6 @@ import { every } from '../../foundation/lib/shared-ticks.ts'
 
 /** Interval of drains. */
 const everyMs = 100
-/** The same where nothing came for a while. */
-const quietMs = 250
-/** Drains without a record after which it is quiet. */
-const quietAfter = 50
 /** Maximum duration of a drain before the event loop continues. */
 const turnMs = 5
 
@@ -16,9 +12,7 @@ const turnMs = 5
  */
 export class DrainTurns {
   readonly #batch: () => number
-  #ticks = every(everyMs, () => this.run())
-  #periodMs = everyMs
-  #emptyDrains = 0
+  readonly #ticks = every(everyMs, () => this.run())
   /** Offset in nanoseconds from `performance.now()` to the monotonic clock. */
   readonly #aheadNs = Number(process.hrtime.bigint()) - performance.now() * 1e6
   #again: NodeJS.Immediate | undefined
@@ -86,31 +80,18 @@ export class DrainTurns {
     const endMs = this.#drainedMs + mostMs
     this.#isBehind = true
     this.#reachedMs = reachedMs
-    let isEmpty = true
     do {
       const newestNs = this.#batch()
       if (newestNs === 0) {
         this.#isBehind = false
-        this.#pace(isEmpty)
         return
       }
-      isEmpty = false
       this.#reachedMs = Math.max(this.#reachedMs, (newestNs - this.#aheadNs) / 1e6)
     } while (performance.now() < endMs)
     this.#again ??= globalThis.setImmediate(() => {
       this.#again = undefined
       this.run()
     })
-  }
-
-  /** Each wake-up of an idle process costs more than the drain. */
-  #pace(isEmpty: boolean): void {
-    this.#emptyDrains = isEmpty ? this.#emptyDrains + 1 : 0
-    const periodMs = this.#emptyDrains >= quietAfter ? quietMs : everyMs
-    if (periodMs === this.#periodMs) return
-    this.#periodMs = periodMs
-    this.#ticks.stop()
-    this.#ticks = every(periodMs, () => this.run())
   }
 
   /** Resolves when the currently pending records are delivered, or after `mostMs`. */
