@@ -1,5 +1,6 @@
 // Display of items by signal: one line, and a request with only that item.
 
+import { hexOf } from '../../foundation/lib/hex.ts'
 import { Attributes, type AttributeValue } from '../../foundation/model/attributes.ts'
 import { LogRecord } from '../../foundation/model/log.ts'
 import type { Metric } from '../../foundation/model/metric.ts'
@@ -80,7 +81,7 @@ export class Summaries {
         detail: this.#joined([
           kindNames[span.kind] ?? '',
           this.#listed(span.attributes),
-          `trace_id=${hex(span.traceId)}`,
+          `trace_id=${hexOf(span.traceId)}`,
         ]),
       }),
       request: this.#encoded(traceEncoding, span => this.#copyOfSpan(copy, span)),
@@ -98,7 +99,7 @@ export class Summaries {
         detail: this.#joined([
           this.#text(record.severityText),
           this.#listed(record.attributes),
-          record.traceId.some(byte => byte !== 0) ? `trace_id=${hex(record.traceId)}` : '',
+          record.traceId.some(byte => byte !== 0) ? `trace_id=${hexOf(record.traceId)}` : '',
         ]),
       }),
       request: this.#encoded(logEncoding, record => this.#copyOfRecord(copy, record)),
@@ -299,8 +300,4 @@ function isBreak(unit: number): boolean {
 
 function checkParts(parts: number): void {
   if (parts > mostParts) throw new RangeError(`cannot show ${parts} parts of an item`)
-}
-
-function hex(id: Uint8Array): string {
-  return Buffer.from(id.buffer, id.byteOffset, id.length).toString('hex')
 }

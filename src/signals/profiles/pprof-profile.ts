@@ -1,3 +1,4 @@
+import { hexOf } from '../../foundation/lib/hex.ts'
 import { encodePprof, type PprofLabel, type PprofSample } from '../../foundation/lib/pprof.ts'
 import type { Profile, Sample, SpanLink } from '../../foundation/model/profile.ts'
 import { periodTypeOf, sampleTypeOf, wholePeriod } from '../../foundation/model/profile-type.ts'
@@ -41,7 +42,7 @@ function labelText(value: string | boolean | readonly string[]): string {
 /** Label names that pprof readers know. */
 function linkLabels({ traceId, spanId }: SpanLink): PprofLabel[] {
   return [
-    ['trace_id', Buffer.from(traceId).toString('hex')],
-    ['span_id', Buffer.from(spanId).toString('hex')],
+    ['trace_id', hexOf(traceId)],
+    ['span_id', hexOf(spanId)],
   ]
 }

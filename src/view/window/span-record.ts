@@ -1,6 +1,8 @@
 // How a span is stored in a ring: a head of 12 words, then the content of its OTLP message as it is exported.
 
+import { hexOf } from '../../foundation/lib/hex.ts'
 import { isZero } from '../../foundation/lib/is-zero.ts'
+import { ownText } from '../../foundation/lib/own-text.ts'
 import { Writer } from '../../foundation/lib/protobuf.ts'
 import type { AttributeValue } from '../../foundation/model/attributes.ts'
 import { Span, SpanKind, StatusCode } from '../../foundation/model/span.ts'
@@ -30,12 +32,12 @@ const knowsRemote = 0x100
 const isRemote = 0x200
 
 const mostMessageBytes = mostRecordBytes - headBytes
-/** What is kept of a larger span, tried in this order: characters of each text, and attributes. */
+/** What is kept of a larger span, tried in this order: bytes of each text, and number of attributes. */
 const cuts = [
-  { characters: 1024, attributes: 32 },
-  { characters: 256, attributes: 32 },
-  { characters: 64, attributes: 16 },
-  { characters: 64, attributes: 0 },
+  { bytes: 1024, attributes: 32 },
+  { bytes: 256, attributes: 32 },
+  { bytes: 64, attributes: 16 },
+  { bytes: 64, attributes: 0 },
 ] as const
 
 /** A stored span. */
@@ -107,14 +109,14 @@ function shortened(span: Span): EncodedItem {
   cut.endUs = span.endUs
   cut.status = span.status
   cut.flags = span.flags
-  for (const { characters, attributes } of cuts) {
-    cut.name = beginOf(span.name, characters)
-    cut.statusMessage = beginOf(span.statusMessage, characters)
+  for (const { bytes, attributes } of cuts) {
+    cut.name = ownText(span.name, bytes)
+    cut.statusMessage = ownText(span.statusMessage, bytes)
     cut.attributes.clear()
     for (let i = 0; i < Math.min(span.attributes.size, attributes); i++)
       cut.attributes.add(
-        beginOf(span.attributes.keys[i]!, characters),
-        shortValue(span.attributes.values[i]!, characters),
+        ownText(span.attributes.keys[i]!, bytes),
+        shortValue(span.attributes.values[i]!, bytes),
       )
     cutWriter.clear(4 * mostRecordBytes)
     traceEncoding.encode(cutWriter, cut)
@@ -123,24 +125,17 @@ function shortened(span: Span): EncodedItem {
   return { buffer: cutWriter.buffer, start: 0, end: cutWriter.length }
 }
 
-function shortValue(value: AttributeValue, characters: number): AttributeValue {
-  if (typeof value === 'string') return beginOf(value, characters)
+function shortValue(value: AttributeValue, bytes: number): AttributeValue {
+  if (typeof value === 'string') return ownText(value, bytes)
   if (typeof value !== 'object') return value
   const texts: string[] = []
-  let left = characters
+  let left = bytes
   for (const text of value) {
     if (left <= 0) break
-    texts.push(beginOf(text, left))
+    texts.push(ownText(text, left))
     left -= text.length + 1
   }
   return texts
-}
-
-/** The first characters of a text; no half of a surrogate pair. */
-function beginOf(text: string, characters: number): string {
-  if (text.length <= characters) return text
-  const last = text.charCodeAt(characters - 1)
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? characters - 1 : characters)
 }
 
 /** A cursor on the records of a ring: one instance is moved from record to record. */
@@ -227,8 +222,8 @@ export class SpanRecord {
     for (let i = 0; i < span.attributes.size; i++)
       attributes[span.attributes.keys[i]!] = span.attributes.values[i]!
     return {
-      spanId: hex(span.spanId),
-      parentId: this.isRoot ? '' : hex(span.parentSpanId),
+      spanId: hexOf(span.spanId),
+      parentId: this.isRoot ? '' : hexOf(span.parentSpanId),
       parentInferred: !this.isRoot && (span.flags & (knowsRemote | isRemote)) === knowsRemote,
       name: span.name,
       kind: span.kind,
@@ -251,8 +246,4 @@ export class SpanRecord {
   get #flags(): number {
     return this.#ring!.words[this.#word + flagsAt]!
   }
-}
-
-function hex(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
 }
