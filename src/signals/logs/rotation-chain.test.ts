@@ -80,3 +80,13 @@ test('who never stops renaming is looked at a few times, and no more often than 
   assert.deepEqual(await names(hurried.question), ['app.log.2', 'app.log.1'])
   assert.equal(hurried.looks(), 1)
 })
+
+test('a file that follows the current one, which was renamed during the look, is not read before it', async t => {
+  const { directory, question } = scene(t, () => undefined)
+  for (const number of [2, 1])
+    renameSync(join(directory, `app.log.${number}`), join(directory, `app.log.${number + 2}`))
+  renameSync(join(directory, 'app.log'), join(directory, 'app.log.2'))
+  writeFileSync(join(directory, 'app.log.1'), 'four\n')
+  writeFileSync(join(directory, 'app.log'), 'five\n')
+  assert.deepEqual(await names(question), ['app.log.4', 'app.log.3'])
+})

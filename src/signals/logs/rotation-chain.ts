@@ -60,9 +60,10 @@ const maxLooks = 6
 export async function rotationChain(question: RotationQuery): Promise<RotationChain> {
   for (let looks = 1; ; looks++) {
     const changedMs = directoryChangedMs(question)
+    const isSettled = hasSettled(changedMs)
     const result = await asFound(question)
-    if (stoodStill(changedMs, directoryChangedMs(question)) || looks === maxLooks || !question.mayLookAgain())
-      return result
+    const stoodStill = changedMs === directoryChangedMs(question) && isSettled
+    if (stoodStill || looks === maxLooks || !question.mayLookAgain()) return result
     for (const file of result.before) file.close()
     question.turn.end()
     await sleep(tickMs)
@@ -71,12 +72,12 @@ export async function rotationChain(question: RotationQuery): Promise<RotationCh
 }
 
 /**
- * Whether a directory is stable; changes within one tick may have the same time. A time in the future is of another
- * clock.
+ * Whether another change would have another time: changes within one tick may have the same. A time in the future is of
+ * another clock.
  */
-function stoodStill(beforeMs: number, afterMs: number): boolean {
-  const ageMs = Date.now() - afterMs
-  return beforeMs === afterMs && (ageMs > tickMs || ageMs < 0)
+function hasSettled(changedMs: number): boolean {
+  const ageMs = Date.now() - changedMs
+  return ageMs > tickMs || ageMs < 0
 }
 
 /** Change time of the log's directory (ctime, which users cannot set), in milliseconds; 0 if unknown. */
@@ -128,6 +129,9 @@ async function asFound(question: RotationQuery): Promise<RotationChain> {
     reference === undefined
       ? one.stats.mtimeMs >= sinceMs - tickMs || one.stats.ino === lastKnown?.inode
       : byAge(one, reference) > 0
+  // The current file may have been renamed during the scan: later files follow it, and the next scan finds them.
+  const renamed = found.find(({ stats }) => current.isAt(stats))
+  const isLater = (one: Sibling) => renamed !== undefined && byAge(one, renamed) > 0
   const copy = wasEmptied ? copyOf(question, found, lastKnown, lastKnown.currentMs - clockMs) : undefined
   if (copy !== undefined) {
     const [sibling, file] = copy
@@ -136,7 +140,7 @@ async function asFound(question: RotationQuery): Promise<RotationChain> {
     done.add(sibling)
   }
   for (const sibling of found) {
-    if (!sibling.isRotated || !isNewer(sibling) || !isFree(question, sibling)) continue
+    if (!sibling.isRotated || !isNewer(sibling) || isLater(sibling) || !isFree(question, sibling)) continue
     if (done.has(sibling) || before.some(([, file]) => file.isAt(sibling.stats))) continue
     const file = opened(sibling, undefined, question.buffer)
     if (file !== undefined) before.push([sibling, file])
