@@ -219,9 +219,13 @@ export class Telemetry {
     for (const point of line.points) {
       const { resource, name } = line
       const { attributes, startNs } = point
-      // What processes that ended have in common is their service's, which has no instance.
-      const { 'service.name': service, 'service.instance.id': instance } = resource
-      const key = JSON.stringify([service, instance, name, attributes, startNs])
+      // What processes that ended have in common is their service's, which has no instance but a user, where one is known.
+      const {
+        'service.name': service,
+        'service.instance.id': instance,
+        'process.real_user.id': user,
+      } = resource
+      const key = JSON.stringify([service, instance ?? user, name, attributes, startNs])
       const { count } = point
       this.#series.set(key, { metric: name, resource, attributes, count, timeNs: BigInt(point.timeNs) })
     }

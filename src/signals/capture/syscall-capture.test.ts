@@ -6,6 +6,7 @@ import { get } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, afterEach, before, test } from 'node:test'
+import { inspect } from 'node:util'
 import { nativeOrThrow } from '../../../test/helpers/native.ts'
 import { SyscallPeer } from '../../../test/helpers/syscall-peer.ts'
 import { hasTracefs, withoutTracepoints, withTracefs } from '../../../test/helpers/tracefs.ts'
@@ -77,6 +78,12 @@ class Watch {
   /** Waits for what is looked up in /proc, which is not read again and again. */
   async until(wanted: () => boolean): Promise<void> {
     for (const end = performance.now() + 10_000; performance.now() < end && !wanted(); ) await this.seen()
+  }
+
+  /** All of it, with the counters, for the message of a failure. */
+  seenText(how: string): string {
+    const counted = Object.entries(this.capture.counters()).filter(([, count]) => count > 0)
+    return inspect({ how, pieces: this.pieces, counters: Object.fromEntries(counted) }, { depth: 4 })
   }
 
   /** The bytes of one side and direction, as far as they were captured. */
@@ -190,10 +197,11 @@ for (const [how, given] of [
       watch.pieces.length = 0
       await move(send, receive)
       await watch.seen()
-      assert.equal(watch.text(false, false), request, send)
-      assert.equal(watch.text(true, true), request, receive)
-      assert.equal(watch.text(true, false), answer, send)
-      assert.equal(watch.text(false, true), answer, receive)
+      const seen = watch.seenText(`${send}, ${receive}`)
+      assert.equal(watch.text(false, false), request, seen)
+      assert.equal(watch.text(true, true), request, seen)
+      assert.equal(watch.text(true, false), answer, seen)
+      assert.equal(watch.text(false, true), answer, seen)
       assert.equal(watch.pieces.filter(({ closed }) => closed).length, 2)
     }
     assert.equal(watch.capture.counters().segments_lost, 0)
