@@ -5,6 +5,7 @@
  * and Hahne 1998). Only the heaviest owners reach the limit, and the rest stays free: what is left settles where all of them
  * get the same, and an owner that wants less gets all of it. The number of owners need not be known. */
 #pragma once
+#include "bell.h"
 #include "maps.h"
 #include "owner.h"
 
@@ -127,5 +128,7 @@ static __always_inline long put(struct work *w, u32 owner, void *record, u64 byt
 			flags = BPF_RB_FORCE_WAKEUP;
 		}
 	}
-	return bpf_ringbuf_output(&ring, record, bytes, flags);
+	long failed = bpf_ringbuf_output(&ring, record, bytes, flags);
+	ring_bell(now(w));
+	return failed;
 }

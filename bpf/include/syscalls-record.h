@@ -4,6 +4,7 @@
 #ifdef PERF
 #include "syscalls-maps.h"
 #else
+#include "bell.h"
 #include "syscalls-share.h"
 #endif
 
@@ -33,6 +34,7 @@ static __always_inline void put(void *ctx, void *record, u64 size)
 		}
 	}
 	long failed = bpf_ringbuf_output(&ring, record, size, flags);
+	ring_bell(bpf_ktime_get_ns());
 #endif
 	if (failed)
 		count(svc_counter_segments_lost);

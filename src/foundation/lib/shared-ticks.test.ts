@@ -41,6 +41,23 @@ test('work may stop itself and begin other work, and each run has a whole period
   for (const [i, at] of times.entries()) if (i > 0) assert.ok(at - times[i - 1]! > 1, 'no run twice')
 })
 
+test('work changes its period, also in its own run', async () => {
+  let runs = 0
+  const ticks = every(10, () => {
+    if (++runs === 3) ticks.every(60_000)
+  })
+  await sleep(150)
+  assert.equal(runs, 3)
+  ticks.every(10)
+  await sleep(100)
+  ticks.stop()
+  assert.ok(runs > 3)
+  const seen = runs
+  ticks.every(10)
+  await sleep(50)
+  assert.equal(runs, seen, 'it was stopped')
+})
+
 test('what work throws is an uncaught exception, and other work goes on', async () => {
   const caught: unknown[] = []
   const listeners = process.listeners('uncaughtException')

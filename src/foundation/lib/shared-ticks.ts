@@ -2,11 +2,13 @@
 // with different periods runs at whole multiples of them on one clock, and shares wake-ups.
 
 export interface Ticks {
+  /** Changes the period. */
+  every(periodMs: number): void
   stop(): void
 }
 
 interface Work {
-  readonly periodMs: number
+  periodMs: number
   readonly run: () => void
   /** By `performance.now()`. */
   dueMs: number
@@ -28,6 +30,11 @@ export function every(periodMs: number, run: () => void): Ticks {
   all.add(work)
   arm()
   return {
+    every: periodMs => {
+      work.periodMs = periodMs
+      work.dueMs = dueAfter(performance.now(), periodMs)
+      if (all.has(work)) arm()
+    },
     stop: () => {
       all.delete(work)
       if (all.size === 0) disarm()

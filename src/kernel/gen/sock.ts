@@ -236,7 +236,8 @@ export const bss = {
   ports: 101522,
   portsSize: 65536,
   untoldAt: 167064,
-  exportSvcTlsFunction: 167072,
+  rungAt: 167072,
+  exportSvcTlsFunction: 167080,
   tlsAttached: 167104,
 } as const
 

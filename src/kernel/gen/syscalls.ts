@@ -132,7 +132,7 @@ export const svcSyscallRole = [
 
 /** Section .bss: offsets in bytes. */
 export const bss = {
-  size: 120,
+  size: 128,
   exportSvcSide: 0,
   exportSvcMethod: 8,
   exportSvcCounter: 16,
@@ -148,6 +148,7 @@ export const bss = {
   exportSvcSyscallAddress: 96,
   exportSvcSyscallSweep: 104,
   exportSvcTlsFunction: 112,
+  rungAt: 120,
 } as const
 
 /** Section .rodata: offsets in bytes. */

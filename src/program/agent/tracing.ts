@@ -42,6 +42,8 @@ import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
 
 const addressesMs = 30_000
+const tickMs = 250
+const quietTickMs = 1_000
 const notFound = 404
 /** Share of table memory for request metrics: enough for their usual 10,000 series. */
 const redShare = 0.4
@@ -147,7 +149,9 @@ export class Tracing {
       : {}
     this.tls = inside.probes
     this.limits = [inside.limit, this.#withoutNames()].filter(limit => limit !== undefined)
-    this.#ticks = [every(250, () => this.#tick()), every(addressesMs, () => this.#findAddresses())]
+    const ticks = every(tickMs, () => this.#tick())
+    this.capture.onPace(quiet => ticks.every(quiet ? quietTickMs : tickMs))
+    this.#ticks = [ticks, every(addressesMs, () => this.#findAddresses())]
     processes.onEnd((ended, next) => this.red.forget(ended, next))
     const { red } = this
     const scope = this.#scope

@@ -119,6 +119,8 @@ export interface Capture {
   readonly busyMs: number
   /** Delivers pending records for some milliseconds; the rest follows automatically. */
   drain(): void
+  /** Calls back when the host becomes quiet, and when it no longer is: other work for records may rest as well. */
+  onPace(paced: (quiet: boolean) => void): void
   /** Resolves when the currently pending records are delivered, or after `mostMs`. */
   settled(mostMs: number): Promise<void>
   /** Delivers pending records as far as time allows, then the kernel's counts since the last call. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { afterEach, test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setTimeout as sleep, setImmediate as turn } from 'node:timers/promises'
+import { until } from '../../../test/helpers/program.ts'
 import { DrainTurns } from './drain-turns.ts'
 
 const nowNs = () => Number(process.hrtime.bigint())
@@ -72,4 +73,43 @@ test('it drains by itself, and no longer once it was stopped', async () => {
   of.turns.run()
   assert.equal(of.left, 3)
   assert.ok(!of.turns.isBehind)
+})
+
+test('a host without records is drained less often, until the bell rings', async () => {
+  let runs = 0
+  let newest = 0
+  let ring = () => {}
+  let isClosed = false
+  const paces: boolean[] = []
+  turns = new DrainTurns(
+    () => {
+      runs++
+      return 0
+    },
+    {
+      newest: () => newest,
+      bell: rung => {
+        ring = rung
+        return { close: () => (isClosed = true) }
+      },
+    },
+  )
+  turns.onPace = quiet => paces.push(quiet)
+  await sleep(1_500)
+  newest++
+  await sleep(2_500)
+  assert.deepEqual(paces, [], 'a record came 2.5 s ago')
+  await until('the host is quiet', 5_000, () => paces.length > 0)
+  runs = 0
+  await sleep(900)
+  assert.ok(runs <= 2, `${runs} drains`)
+  runs = 0
+  ring()
+  ring()
+  await until('it is drained', 500, () => runs > 0)
+  assert.deepEqual(paces, [true, false])
+  await sleep(500)
+  assert.ok(runs >= 3, `${runs} drains`)
+  turns.stop()
+  assert.ok(isClosed)
 })

@@ -1,18 +1,41 @@
 import { setImmediate } from 'node:timers/promises'
 import { every } from '../../foundation/lib/shared-ticks.ts'
 
-/** Interval of drains. */
+/** Interval of drains, and of those of a quiet host. */
 const everyMs = 100
+const quietEveryMs = 1_000
+/** Time without records after which a host is quiet. Longer than the time between two rings of the bell (bell.h). */
+const quietAfterMs = 3_000
+/** Delay of the drain for the first record: records that belong to it follow, and newer ones may not be due. */
+const soonMs = 2
 /** Maximum duration of a drain before the event loop continues. */
 const turnMs = 5
 
+/** What wakes the drain of a quiet host. */
+export interface QuietWatch {
+  /** A number that grows with each record worth a wake-up. */
+  newest(): number
+  /** Calls back for the first such record after a quiet time. */
+  bell(rung: () => void): { close(): void }
+}
+
 /**
  * Drains a kernel buffer ten times per second, in several turns if more is pending than one turn can read. Its clock
- * stands still until then, so that nothing that waits for a late record expires.
+ * stands still until then, so that nothing that waits for a late record expires. A quiet host is drained once per
+ * second until the bell rings, if there is one.
  */
 export class DrainTurns {
+  /** Called when the host becomes quiet, and when it no longer is. */
+  onPace: ((quiet: boolean) => void) | undefined
   readonly #batch: () => number
-  readonly #ticks = every(everyMs, () => this.run())
+  readonly #ticks = every(everyMs, () => this.#tick())
+  readonly #watch: QuietWatch | undefined
+  readonly #bell: { close(): void } | undefined
+  #soon: NodeJS.Timeout | undefined
+  #isQuiet = false
+  #newest = 0
+  /** When `#newest` last grew. */
+  #activeMs = performance.now()
   /** Offset in nanoseconds from `performance.now()` to the monotonic clock. */
   readonly #aheadNs = Number(process.hrtime.bigint()) - performance.now() * 1e6
   #again: NodeJS.Immediate | undefined
@@ -26,10 +49,12 @@ export class DrainTurns {
 
   /**
    * `batch` delivers the next records. It returns the time of the newest in nanoseconds of the monotonic clock, or 0 if
-   * none are left.
+   * none are left. Without `watch` no host is quiet.
    */
-  constructor(batch: () => number) {
+  constructor(batch: () => number, watch?: QuietWatch) {
     this.#batch = batch
+    this.#watch = watch
+    this.#bell = watch?.bell(() => this.#rung())
   }
 
   /** More is pending than the last turns could read. */
@@ -74,6 +99,36 @@ export class DrainTurns {
     }
   }
 
+  #tick(): void {
+    this.run()
+    const watch = this.#watch
+    if (watch === undefined) return
+    const nowMs = performance.now()
+    const newest = watch.newest()
+    if (newest !== this.#newest) {
+      this.#newest = newest
+      this.#activeMs = nowMs
+    }
+    this.#pace(nowMs - this.#activeMs > quietAfterMs)
+  }
+
+  #rung(): void {
+    if (!this.#isQuiet || this.#stopped) return
+    this.#activeMs = performance.now()
+    this.#pace(false)
+    this.#soon ??= setTimeout(() => {
+      this.#soon = undefined
+      this.run()
+    }, soonMs)
+  }
+
+  #pace(quiet: boolean): void {
+    if (quiet === this.#isQuiet) return
+    this.#isQuiet = quiet
+    this.#ticks.every(quiet ? quietEveryMs : everyMs)
+    this.onPace?.(quiet)
+  }
+
   #run(mostMs: number): void {
     const { reachedMs } = this // the value before this run
     this.#drainedMs = performance.now()
@@ -106,6 +161,8 @@ export class DrainTurns {
     this.#stopped = true
     this.#isBehind = false
     this.#ticks.stop()
+    this.#bell?.close()
+    clearTimeout(this.#soon)
     if (this.#again !== undefined) clearImmediate(this.#again)
   }
 }

@@ -9,6 +9,10 @@ export abstract class DrainedCapture {
     this.turns.run()
   }
 
+  onPace(paced: (quiet: boolean) => void): void {
+    this.turns.onPace = paced
+  }
+
   get busyMs(): number {
     return this.turns.busyMs
   }

@@ -18,7 +18,7 @@ import type { Native, RingHandle } from '../../kernel/native.ts'
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
 /** The tracepoint has two forms; the first program that the kernel accepts is used. */
 export const oomPrograms = ['svc_process_oom', 'svc_process_oom_pid'] as const
-const drainMs = 250
+const drainMs = 500
 const clockMs = 10_000
 const drainBytes = 64 * 1024
 /** Maximum executables remembered until their process ends. */

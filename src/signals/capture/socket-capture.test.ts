@@ -13,6 +13,7 @@ import { nativeOrThrow } from '../../../test/helpers/native.ts'
 import { type Peers, startPeers } from '../../../test/helpers/peers.ts'
 import { Program, until } from '../../../test/helpers/program.ts'
 import { head } from '../../../test/helpers/raw-talk.ts'
+import { every } from '../../foundation/lib/shared-ticks.ts'
 import type { Operation } from '../../foundation/model/stream.ts'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import { countedMaps, loadedMaps, loadedPrograms } from '../../kernel/loaded.ts'
@@ -185,6 +186,23 @@ for (const [how, { given, leftOut }] of Object.entries({
       assert.equal(seen.counted, 0)
     }),
   )
+
+test('the first request after a quiet time is delivered at once', kernel, () =>
+  capturing({}, async (capture, seen) => {
+    const paces: boolean[] = []
+    capture.onPace(quiet => paces.push(quiet))
+    await until('the host is quiet', 10_000, () => paces.length > 0)
+    let turns = 0
+    const together = every(1_000, () => turns++) // runs with the drain of a quiet host
+    await until('such a drain is over', 2_000, () => turns > 0)
+    const before = turns
+    await peers.requests(1, '/status/200')
+    await until('both sides are there', 10_000, () => seen.records.length === 2)
+    assert.equal(turns, before, 'the bell rang before the next drain')
+    together.stop()
+    assert.deepEqual(paces, [true, false])
+  }),
+)
 
 test('counters tell the sum over all CPUs, and every exchange is in one of them', kernel, () =>
   capturing({}, async capture => {

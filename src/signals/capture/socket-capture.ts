@@ -25,6 +25,7 @@ import {
   type RingHandle,
 } from '../../kernel/native.ts'
 import { setOwnerSeeds } from '../../kernel/owner-seeds.ts'
+import { Bell } from './bell.ts'
 import {
   type Backlog,
   type Capture,
@@ -94,6 +95,8 @@ export class SocketCapture extends DrainedCapture implements Capture {
   readonly #buckets = new Float64Array(svcRed.bucketsSize / 8)
   #attached: readonly string[] = []
   #clockAt = 0
+  /** Time of the newest record but those of threads. */
+  #newestNs = 0
   #lastBacklog: Backlog | undefined
   #lastCounters: Record<CaptureCounter, number> | undefined
   #closed = false
@@ -144,7 +147,10 @@ export class SocketCapture extends DrainedCapture implements Capture {
       this.selfPid = new Uint32Array(globals, bss.selfPid, 1)[0]!
       for (const program of this.#attached) this.object.attach(program)
       this.socketsFound = this.#bootstrap()
-      this.turns = new DrainTurns(() => this.#batch())
+      this.turns = new DrainTurns(() => this.#batch(), {
+        newest: () => this.#newestNs,
+        bell: rung => new Bell(native, this.object, rung),
+      })
     } catch (error) {
       if (ring !== undefined) native.ringClose(ring)
       this.object.close()
@@ -359,7 +365,9 @@ export class SocketCapture extends DrainedCapture implements Capture {
       }
       at += 8 + ((size + 7) & ~7)
     }
-    return 1 + words32[timeAt]! + words32[timeAt + 1]! * twoTo32
+    const newestNs = 1 + words32[timeAt]! + words32[timeAt + 1]! * twoTo32
+    if (newestNs > this.#newestNs) this.#newestNs = newestNs
+    return newestNs
   }
 
   #countedOf(map: MapHandle, key: Buffer, value: Buffer): void {

@@ -194,7 +194,10 @@ for (const [how, given] of [
     for (const [i, [send, receive]] of ways.entries()) {
       if (how.includes('left out') && i === 3)
         leaveOut(watch.capture, /^svc_(enter|exit)_(?!shutdown|listen)/)
+      // Loads and detachments take seconds, in which other tests may fill the ring.
+      await watch.seen()
       watch.pieces.length = 0
+      const { segments_lost } = watch.capture.counters()
       await move(send, receive)
       await watch.seen()
       const seen = watch.seenText(`${send}, ${receive}`)
@@ -203,8 +206,8 @@ for (const [how, given] of [
       assert.equal(watch.text(true, false), answer, seen)
       assert.equal(watch.text(false, true), answer, seen)
       assert.equal(watch.pieces.filter(({ closed }) => closed).length, 2)
+      assert.equal(watch.capture.counters().segments_lost, segments_lost)
     }
-    assert.equal(watch.capture.counters().segments_lost, 0)
     assert.equal(watch.capture.counters().fault, 0)
   })
 

@@ -21,6 +21,7 @@ import {
 } from '../../kernel/gen/syscalls.ts'
 import { type MapHandle, mapType, type Native, type PollHandle } from '../../kernel/native.ts'
 import { tracepointFields } from '../../kernel/tracepoints.ts'
+import { Bell } from './bell.ts'
 import type {
   Backlog,
   Capture,
@@ -174,7 +175,11 @@ export class SyscallCapture extends DrainedCapture implements Capture {
       this.selfPid = this.#identifySelf(magic)
       // Sockets opened before the attachment; the programs know later ones better.
       this.bootstrapped = this.#runs(this.#bootstrap())
-      this.turns = new DrainTurns(() => this.#batch())
+      const watch = {
+        newest: () => this.received,
+        bell: (rung: () => void) => new Bell(native, this.object, rung),
+      }
+      this.turns = new DrainTurns(() => this.#batch(), perf ? undefined : watch)
       if (records.fd !== undefined) this.#poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
       records?.close()
