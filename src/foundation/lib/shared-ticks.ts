@@ -42,6 +42,12 @@ export function every(periodMs: number, run: () => void): Ticks {
   }
 }
 
+/** Milliseconds until work of this period runs next, for waits that may share its wake-up. */
+export function untilTick(periodMs: number): number {
+  const nowMs = performance.now()
+  return dueAfter(nowMs, periodMs) - nowMs
+}
+
 /** The next multiple of the period. */
 function dueAfter(nowMs: number, periodMs: number): number {
   return Math.floor((nowMs + slackMs) / periodMs + 1) * periodMs

@@ -1,6 +1,7 @@
 // Allocations and garbage collections, from V8's statistics of each collection.
 
 import { GCProfiler, getHeapStatistics } from 'node:v8'
+import { every, type Ticks } from '../lib/shared-ticks.ts'
 
 /** V8 keeps a record of 4 kB for each collection until it is read. */
 const drainEveryMs = 2000
@@ -22,7 +23,7 @@ export interface MemoryFigures {
 
 export class AllocationWatch {
   #profiler: GCProfiler | undefined
-  #timer: NodeJS.Timeout | undefined
+  #ticks: Ticks | undefined
   #lastBytes = 0
   #totalBytes = 0
   #collections = 0
@@ -32,11 +33,11 @@ export class AllocationWatch {
     this.#advance(bytesInUse())
     this.#profiler = new GCProfiler()
     this.#profiler.start()
-    this.#timer = setInterval(() => this.#drain(), drainEveryMs).unref()
+    this.#ticks = every(drainEveryMs, () => this.#drain())
   }
 
   stop(): void {
-    clearInterval(this.#timer)
+    this.#ticks?.stop()
     this.#count()
     this.#profiler = undefined
   }

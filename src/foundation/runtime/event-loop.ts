@@ -1,6 +1,7 @@
 // Duration of event loop turns: during a turn, nothing else of the agent runs.
 
 import { Histogram } from '../lib/registry.ts'
+import { every } from '../lib/shared-ticks.ts'
 
 /** Upper bounds of the buckets, in seconds. */
 const bounds = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
@@ -35,7 +36,7 @@ export class EventLoopWatch {
 
   constructor(native: TurnCounter) {
     native.loopWatch(Float64Array.from(bounds), this.#figures)
-    setInterval(() => this.#rotate(), partMs).unref()
+    every(partMs, () => this.#rotate())
   }
 
   /** The longest turn so far, in seconds. */

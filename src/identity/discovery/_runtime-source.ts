@@ -1,6 +1,7 @@
 import { Backoff } from '../../foundation/lib/backoff.ts'
 import { ByteRoom } from '../../foundation/lib/byte-room.ts'
 import type { Logger } from '../../foundation/lib/logger.ts'
+import { untilTick } from '../../foundation/lib/shared-ticks.ts'
 import type { Container, EntitySink, SourceState } from '../../foundation/model/entity.ts'
 import { entityBytes } from '../../foundation/model/entity-bytes.ts'
 
@@ -191,7 +192,7 @@ export class RuntimeSource<P extends Place> {
       if (this.#phase !== 'running') return
       const isLost = places.length === 0 && this.#wasLost
       this.#fail(isLost ? { ...found, hint: this.#runtime.startAgain } : (fault ?? found))
-      await this.#pause(places.length === 0 ? searchMs : this.#backoff.next())
+      await this.#pause(places.length === 0 ? untilTick(searchMs) : this.#backoff.next())
     }
   }
 

@@ -2,6 +2,7 @@ import { readdirSync, type Stats, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { errorText, type Logger, limitRepeats } from '../../foundation/lib/logger.ts'
 import { makeOwnDirectory } from '../../foundation/lib/own-directory.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { type Signal, signals } from '../../foundation/model/signal.ts'
 import type { Dropped } from '../batch-queue.ts'
 import { type DiskFault, faultOf } from './disk-fault.ts'
@@ -100,7 +101,7 @@ export class DiskStore {
   readonly #lock: DirectoryLock
   readonly #shelves: Readonly<Record<Signal, Shelf>>
   readonly #repeat: ReturnType<typeof limitRepeats>
-  readonly #timer: NodeJS.Timeout
+  readonly #ticks: Ticks
   #maxBytes: number
   #fsyncMs: number
   /** Current fault; undefined for none. */
@@ -120,7 +121,7 @@ export class DiskStore {
     this.#shelves = this.#openShelves()
     this.#sayOtherVersions()
     process.on('SIGXFSZ', ignore)
-    this.#timer = setInterval(() => this.#tick(), tickMs).unref()
+    this.#ticks = every(tickMs, () => this.#tick())
   }
 
   get state(): DiskState {
@@ -170,7 +171,7 @@ export class DiskStore {
   }
 
   async #close(): Promise<void> {
-    clearInterval(this.#timer)
+    this.#ticks.stop()
     process.off('SIGXFSZ', ignore)
     await Promise.all(signals.map(signal => this.#closeShelf(this.#shelves[signal])))
     this.#lock.release()

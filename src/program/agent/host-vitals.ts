@@ -1,6 +1,7 @@
 // Reads the state of the host each second, so that the page has a history when it is opened.
 
 import { Scanner } from '../../foundation/lib/scanner.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import type { Host } from '../../foundation/model/host.ts'
 import { HostFiles, type HostPaths } from '../../kernel/host.ts'
 import type { VitalId, Vitals } from '../../view/window/vitals.ts'
@@ -37,7 +38,7 @@ export class HostVitals {
   readonly #scan = new Scanner(Buffer.alloc(0))
   readonly #sources: readonly Source[]
   readonly #agent = new Rate()
-  #timer: NodeJS.Timeout | undefined
+  #ticks: Ticks | undefined
 
   constructor({ paths, vitals, now = () => performance.now() }: HostVitalsOptions) {
     this.#vitals = vitals
@@ -63,17 +64,12 @@ export class HostVitals {
   /** Reads now, and then each second. Does not keep the process alive. */
   start(): void {
     this.look()
-    // From one whole second to the next: timers are sometimes a little early.
-    const nowMs = this.#now()
-    const nextMs = (Math.round(nowMs / secondMs) + 1) * secondMs
-    clearTimeout(this.#timer)
-    this.#timer = setTimeout(() => this.start(), nextMs - nowMs)
-    this.#timer.unref()
+    this.#ticks ??= every(secondMs, () => this.look())
   }
 
   /** Stops permanently. */
   stop(): void {
-    clearTimeout(this.#timer)
+    this.#ticks?.stop()
     this.#host.close()
   }
 

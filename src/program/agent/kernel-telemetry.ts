@@ -9,6 +9,7 @@ import { CpuSteps } from '../../foundation/lib/cpu-steps.ts'
 import type { ShareLosses } from '../../foundation/lib/fair-share.ts'
 import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import type { MemoryGovernor } from '../../foundation/lib/memory-governor.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import type { NetworkPair } from '../../foundation/model/network-pair.ts'
 import { hostOwner, type Resource, type Scope } from '../../foundation/model/resource.ts'
@@ -72,7 +73,7 @@ export class KernelTelemetry {
   readonly #syscallTimes: RedTable
   readonly #events: ProcessEvents | undefined
   readonly #eventSteps = new CpuSteps(eventsPerSecond, most => this.#events?.limit(most))
-  readonly #timers: NodeJS.Timeout[]
+  readonly #ticks: readonly Ticks[]
   /** Interface names by address. */
   #interfaces = new Map<string, string>()
   #counting = false
@@ -110,9 +111,9 @@ export class KernelTelemetry {
     this.#events = this.#load(processEvents, native => this.#openEvents(native))
     for (const table of [processes, profiled]) table.catchUp = () => this.#events?.drain()
     this.#register(governor)
-    this.#timers = [
-      setInterval(() => void this.#exportInTurns(), network.metrics_interval),
-      setInterval(() => this.#findInterfaces(), addressesMs),
+    this.#ticks = [
+      every(network.metrics_interval, () => void this.#exportInTurns()),
+      every(addressesMs, () => this.#findInterfaces()),
     ]
   }
 
@@ -286,7 +287,7 @@ export class KernelTelemetry {
   /** Exports the final counts, and unloads. */
   stop(): void {
     this.#stopped = true
-    for (const timer of this.#timers) clearInterval(timer)
+    for (const ticks of this.#ticks) ticks.stop()
     this.#events?.drain()
     this.exportMetrics(true)
     this.#network?.close()

@@ -8,6 +8,7 @@ import { errorText, type Logger } from '../../foundation/lib/logger.ts'
 import { textOfFile } from '../../foundation/lib/optional-files.ts'
 import { makeOwnDirectory, readOwnFile } from '../../foundation/lib/own-directory.ts'
 import { ownText } from '../../foundation/lib/own-text.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 import { type RunCause, runCauses } from '../../foundation/model/run-cause.ts'
 import { reportFatalErrors, takeFatalReport } from './fatal-report.ts'
 import { judgeLastRun, type LastRun, type RunNotes, type SupervisorReport } from './last-run.ts'
@@ -29,7 +30,7 @@ export class RunRecord {
   readonly ends: Readonly<Partial<Record<RunCause, number>>> = {}
   readonly #path: string
   #notes: RunNotes
-  #timer: NodeJS.Timeout | undefined
+  #ticks: Ticks | undefined
   #isWriting = false
   #isEnded = false
 
@@ -68,8 +69,7 @@ export class RunRecord {
       }
       this.#writeNow()
       reportFatalErrors(directory)
-      this.#timer = setInterval(() => this.#note(), noteMs)
-      this.#timer.unref()
+      this.#ticks = every(noteMs, () => this.#note())
     } catch (error) {
       log.warn('cannot write the run record; the next run will not know how this one ended', {
         reason: errorText(error),
@@ -88,9 +88,9 @@ export class RunRecord {
 
   /** This run stops intentionally. The first call counts. */
   end(cause: RunCause, detail = ''): void {
-    if (this.#isEnded || this.#timer === undefined) return
+    if (this.#isEnded || this.#ticks === undefined) return
     this.#isEnded = true
-    clearInterval(this.#timer)
+    this.#ticks.stop()
     this.#notes = { ...this.#notes, seenMs: Date.now(), end: { cause, detail: ownText(detail, mostDetail) } }
     try {
       this.#writeNow()
