@@ -5,19 +5,12 @@ import { type Figure, numberText } from '../../bench/lib/figures.ts'
 import { pageWeights } from '../page-weights.ts'
 import { countLines, filesOf, lineLimit } from '../source-lines.ts'
 
-interface Known {
-  readonly bound: 'at most' | 'at least'
-  /** A number of the tree below a root; undefined if what it counts is not built. */
-  readonly count?: (root: string) => number | undefined
-  /** Or the name of a benchmark figure, compared by its median. */
-  readonly figure?: string
-}
-
 /** A limit and its measurement. */
 export interface Verdict {
   /** Its keys in budgets.json, joined by dots. */
   readonly name: string
-  readonly bound: 'at most' | 'at least'
+  /** A figure says itself which is better; unknown until it is measured. */
+  readonly bound: 'at most' | 'at least' | 'limit'
   readonly limit: number
   readonly result: 'held' | 'not held' | 'not measured'
   readonly value?: number
@@ -40,18 +33,18 @@ function weights(root: string): ReturnType<typeof pageWeights> | undefined {
   return existsSync(resolve(folder, 'index.html.br')) ? pageWeights(folder) : undefined
 }
 
-const known: Readonly<Record<string, Known>> = {
-  'lines.source': { bound: 'at most', count: root => longest(root, 'source') },
-  'lines.test': { bound: 'at most', count: root => longest(root, 'test') },
-  'lines.tool': { bound: 'at most', count: root => longest(root, 'tool') },
-  dependencies: { bound: 'at most', count: countDependencies },
-  'agent.rss_mib': { bound: 'at most', figure: 'agent.memory.loaded_rss_mib' },
-  'agent.start_to_healthz_ms': { bound: 'at most', figure: 'agent.start.to_healthz_ms' },
-  'agent.start_to_first_span_ms': { bound: 'at most', figure: 'agent.start.to_first_span_ms' },
-  'agent.nginx_throughput_kept_percent': { bound: 'at least', figure: 'agent.export.kept_percent' },
-  'ui.brotli_bytes': { bound: 'at most', count: root => weights(root)?.all },
-  'ui.first_brotli_bytes': { bound: 'at most', count: root => weights(root)?.first },
+/** Numbers of the tree below a root, at most the limit; undefined if what it counts is not built. */
+const counts: Readonly<Record<string, (root: string) => number | undefined>> = {
+  'lines.source': root => longest(root, 'source'),
+  'lines.test': root => longest(root, 'test'),
+  'lines.tool': root => longest(root, 'tool'),
+  dependencies: countDependencies,
+  'ui.brotli_bytes': root => weights(root)?.all,
+  'ui.first_brotli_bytes': root => weights(root)?.first,
 }
+
+/** Limits below this key have the name of a benchmark's figure, and apply to its median. */
+const ofFigures = 'figures.'
 
 /** The limits of budgets.json below `root`, by name. Throws if nothing measures one of them. */
 export function readLimits(root: string): Map<string, number> {
@@ -61,7 +54,7 @@ export function readLimits(root: string): Map<string, number> {
       const name = `${above}${key}`
       if (typeof value === 'object' && value !== null) visit(value as Record<string, unknown>, `${name}.`)
       else if (typeof value !== 'number') throw new Error(`budgets.json: ${name} is not a number`)
-      else if (!Object.hasOwn(known, name))
+      else if (!name.startsWith(ofFigures) && !Object.hasOwn(counts, name))
         throw new Error(
           `budgets.json: nothing measures ${name}: add its measurement to tools/benching/budgets.ts`,
         )
@@ -80,14 +73,16 @@ export function judge(
   root: string,
 ): Verdict[] {
   return [...limits].map(([name, limit]) => {
-    const { bound, count, figure = '' } = known[name]!
-    const script = figure.split('.')[0]!
-    const measured = failed.has(script) ? undefined : figures.get(figure)?.median
-    const value = count ? count(root) : measured
+    const isFigure = name.startsWith(ofFigures)
+    const of = isFigure ? name.slice(ofFigures.length) : ''
+    const script = of.split('.')[0]!
+    const figure = failed.has(script) ? undefined : figures.get(of)
+    const value = isFigure ? figure?.median : counts[name]!(root)
     if (value === undefined) {
-      const reason = failed.has(script) ? `${script} failed` : `needs ${figure || 'the built page'}`
-      return { name, bound, limit, result: 'not measured', reason }
+      const reason = failed.has(script) ? `${script} failed` : `needs ${of || 'the built page'}`
+      return { name, bound: isFigure ? 'limit' : 'at most', limit, result: 'not measured', reason }
     }
+    const bound = figure?.better === 'more' ? 'at least' : 'at most'
     const isMet = bound === 'at most' ? value <= limit : value >= limit
     return { name, bound, limit, result: isMet ? 'held' : 'not held', value, reason: '' }
   })
@@ -105,5 +100,5 @@ function besideLimit(value: number, limit: number): string {
 
 export function verdictText({ name, bound, limit, result, value, reason }: Verdict): string {
   const measured = value === undefined ? `: ${reason}` : `, measured ${besideLimit(value, limit)}`
-  return `${result.padEnd(12)}  ${name.padEnd(35)}  ${bound} ${numberText(limit, 15)}${measured}`
+  return `${result.padEnd(12)}  ${name.padEnd(52)}  ${bound} ${numberText(limit, 15)}${measured}`
 }
