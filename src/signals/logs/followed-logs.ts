@@ -92,7 +92,7 @@ export class FollowedLogs {
       most,
       owners: this.owners,
       active: this.active,
-      isHeld: ({ name }) => this.#isHeld(name),
+      isHeld: ({ name }) => this.#options.remoteLogs.mayHang && this.#isHeld(name),
       warn: () => this.#warnings.manyOpen(most),
     })
   }
