@@ -99,7 +99,7 @@ export class CursorCommits {
     const settles = this.#settles
     const now = cursor()
     const bytes = encodeCursor(now)
-    const isDue = performance.now() - this.#syncedMs >= syncedWithinMs
+    const isDue = settles === 0 || performance.now() - this.#syncedMs >= syncedWithinMs
     try {
       this.#isSynced = await this.#cursors.write(bytes, durably || isDue || isAwaited())
     } catch (error) {
