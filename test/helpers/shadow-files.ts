@@ -55,7 +55,7 @@ export class ShadowFiles implements Files {
   /** Called after every change. */
   changed: () => void = () => {}
   readonly #directories = new Map<string, Directory>()
-  readonly #open = new Map<number, { node?: Node; directory?: Directory; position: number }>()
+  readonly #open = new Map<number, { node?: Node; directory?: Directory; position?: number }>()
   #nextFd = 3
   #syncs = 0
 
@@ -114,25 +114,25 @@ export class ShadowFiles implements Files {
     this.#directories.set(directory, { names: new Map(), durable: new Map(), changes: [], synced: 0 })
   }
 
-  open(path: string, mode: 'append' | 'read'): number {
+  open(path: string, mode: 'append' | 'update' | 'read'): number {
     this.#call('open')
     const fd = this.#nextFd++
     const itself = this.#directories.get(path)
     if (itself) {
-      this.#open.set(fd, { directory: itself, position: 0 })
+      this.#open.set(fd, { directory: itself })
       return fd
     }
     const directory = this.#directory(dirname(path))
     const name = basename(path)
     let node = directory.names.get(name)
-    if (!node && mode === 'read') throw failure('ENOENT', path)
+    if (!node && mode !== 'append') throw failure('ENOENT', path)
     if (!node) {
       const data = Buffer.alloc(0)
       const made: Node = { data, durable: data, steps: [], poisoned: false, synced: 0 }
       node = made
       this.#change(directory, names => names.set(name, made))
     }
-    this.#open.set(fd, { node, position: 0 })
+    this.#open.set(fd, mode === 'update' ? { node, position: 0 } : { node })
     return fd
   }
 
@@ -140,10 +140,13 @@ export class ShadowFiles implements Files {
     this.#call('write')
     const node = this.#nodeOf(fd)
     const bytes = Buffer.concat(parts)
-    const room = this.capacityBytes - this.#usedBytes()
+    const open = this.#open.get(fd)!
+    const at = open.position ?? node.data.length
+    const room = node.data.length - at + this.capacityBytes - this.#usedBytes()
     if (room <= 0 && bytes.length > 0) throw failure('ENOSPC', 'write')
     const part = bytes.subarray(0, Math.min(bytes.length, room))
-    this.#step(node, Buffer.concat([node.data, part]))
+    this.#step(node, Buffer.concat([node.data.subarray(0, at), part, node.data.subarray(at + part.length)]))
+    if (open.position !== undefined) open.position += part.length
     return part.length
   }
 

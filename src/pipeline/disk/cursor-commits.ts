@@ -1,4 +1,4 @@
-import { type Cursor, encodeCursor, writeCursor } from './cursor.ts'
+import { type Cursor, CursorFiles, encodeCursor } from './cursor.ts'
 import type { Files } from './log.ts'
 
 export interface CursorCommitsOptions {
@@ -6,15 +6,19 @@ export interface CursorCommitsOptions {
   readonly files: Files
   /** Current cursor of the log. */
   readonly cursor: () => Cursor
-  /** Called when this cursor is on disk. */
+  /** Whether files wait for a durable cursor to be removed. */
+  readonly isAwaited: () => boolean
+  /** Called when this cursor is durable. */
   readonly committed: (cursor: Cursor) => void
   /** Called after a failed write: the cursor on disk is still the previous one. */
   readonly failed: (error: Error) => void
 }
 
-/** The cursor is written after this many settled records, or this time after the first of them, in milliseconds. */
+/** The cursor is written after this many settled records, or this time after the first of them, in milliseconds; */
 const mostSettles = 1000
 const withinMs = 100
+/** and synced within this time: after a loss of power, what was settled since is sent again. */
+const syncedWithinMs = 1000
 const afterFailureMs = 2000
 
 /** Writes the cursor, for many settled records at a time. At most one write is in progress. */
@@ -22,14 +26,19 @@ export class CursorCommits {
   /** Size of the cursor and the previous one, in bytes. */
   bytes = 0
   readonly #options: CursorCommitsOptions
+  readonly #cursors: CursorFiles
   #settles = 0
+  #isSynced = true
+  #syncedMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
+  #dueMs = 0
   #running: Promise<void> | undefined
   #hasFailed = false
   #stopped = false
 
   constructor(options: CursorCommitsOptions) {
     this.#options = options
+    this.#cursors = new CursorFiles(options.directory, options.files)
   }
 
   /** Counts a settled record. */
@@ -39,17 +48,10 @@ export class CursorCommits {
     else this.#later()
   }
 
-  /** Resolves when all records settled before are on disk. Rejects with the error of the system call. */
+  /** Resolves when all records settled before are durable. Rejects with the error of the system call. */
   async flush(): Promise<void> {
     while (this.#running) await this.#running.catch(() => {}) // the caller that started it handles the error
-    if (this.#settles === 0) return
-    this.#running = this.#commit()
-    try {
-      await this.#running
-    } finally {
-      this.#running = undefined
-      if (this.#settles > 0) this.#later()
-    }
+    await this.#run(true)
   }
 
   /** Stops automatic writes. */
@@ -59,15 +61,29 @@ export class CursorCommits {
     this.#timer = undefined
   }
 
+  async #run(durably: boolean): Promise<void> {
+    if (this.#settles === 0 && this.#isSynced) return
+    this.#running = this.#commit(durably)
+    try {
+      await this.#running
+    } finally {
+      this.#running = undefined
+      if (this.#settles > 0 || !this.#isSynced) this.#later()
+    }
+  }
+
   #later(): void {
-    if (this.#timer || this.#running || this.#stopped) return
-    this.#timer = setTimeout(
-      () => {
-        this.#timer = undefined
-        this.#start()
-      },
-      this.#hasFailed ? afterFailureMs : withinMs,
-    )
+    if (this.#running || this.#stopped) return
+    const now = performance.now()
+    const delayMs = this.#settles > 0 ? withinMs : Math.max(0, this.#syncedMs + syncedWithinMs - now)
+    const dueMs = now + (this.#hasFailed ? afterFailureMs : delayMs)
+    if (this.#timer && this.#dueMs <= dueMs) return
+    clearTimeout(this.#timer)
+    this.#dueMs = dueMs
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#start()
+    }, dueMs - now)
     this.#timer.unref()
   }
 
@@ -75,16 +91,17 @@ export class CursorCommits {
     if (this.#running || this.#stopped) return
     clearTimeout(this.#timer)
     this.#timer = undefined
-    this.flush().catch(() => {}) // `failed` has reported it
+    this.#run(false).catch(() => {}) // `failed` has reported it
   }
 
-  async #commit(): Promise<void> {
-    const { directory, files, cursor, committed, failed } = this.#options
+  async #commit(durably: boolean): Promise<void> {
+    const { cursor, isAwaited, committed, failed } = this.#options
     const settles = this.#settles
     const now = cursor()
     const bytes = encodeCursor(now)
+    const isDue = settles === 0 || performance.now() - this.#syncedMs >= syncedWithinMs
     try {
-      await writeCursor(directory, files, bytes)
+      this.#isSynced = await this.#cursors.write(bytes, durably || isDue || isAwaited())
     } catch (error) {
       this.#hasFailed = true
       failed(error as Error)
@@ -93,6 +110,8 @@ export class CursorCommits {
     this.#hasFailed = false
     this.#settles -= settles
     this.bytes = 2 * bytes.length
+    if (!this.#isSynced) return
+    this.#syncedMs = performance.now()
     committed(now)
   }
 }

@@ -1,7 +1,7 @@
 // Content of the files of a log, for the command line: read-only and without locks, so it may run beside an agent.
 
 import { join } from 'node:path'
-import { readCursor } from './cursor.ts'
+import { readCursors } from './cursor.ts'
 import { deadLetterDirectory } from './dead-letters.ts'
 import type { Files, Stored } from './log.ts'
 import {
@@ -121,9 +121,7 @@ function readBody(
 
 function settledIn(directory: string, files: Files): SettledRanges {
   const settled = new SettledRanges()
-  const cursor = readCursor(directory, files)
-  settled.add(1, cursor?.acked ?? 0)
-  for (const [from, to] of cursor?.holes ?? []) settled.add(from, to)
+  readCursors(directory, files, settled)
   return settled
 }
 

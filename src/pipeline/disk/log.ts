@@ -7,8 +7,11 @@ export interface Files {
   /** Names in a directory. */
   list(directory: string): string[]
   makeDirectory(directory: string): void
-  /** Opens for appending (created with mode 0600 if missing) or for reading; also a directory, for a sync. */
-  open(path: string, mode: 'append' | 'read'): number
+  /**
+   * Opens for appending (created with mode 0600 if missing), for writing from the beginning on, or for reading; also a
+   * directory, for a sync.
+   */
+  open(path: string, mode: 'append' | 'update' | 'read'): number
   /** May write fewer bytes, like writev(2). */
   write(fd: number, parts: readonly Uint8Array[]): number
   /** May read fewer bytes; 0 at the end. */

@@ -26,6 +26,7 @@ const { O_APPEND, O_CREAT, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = consta
  */
 const flags = {
   append: O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
+  update: O_WRONLY | O_NOFOLLOW | O_NONBLOCK,
   read: O_RDONLY | O_NONBLOCK,
 }
 

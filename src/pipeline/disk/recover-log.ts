@@ -2,7 +2,7 @@
 // or left unchanged. Only the ends of a backlog are scanned, so that it takes about the same time for any size.
 
 import { join } from 'node:path'
-import { readCursor } from './cursor.ts'
+import { readCursors } from './cursor.ts'
 import type { Files } from './log.ts'
 import { LogBooks, type Segment } from './log-books.ts'
 import {
@@ -39,9 +39,7 @@ export function recoverLog(options: RecoverOptions): Recovered {
   const names = files.list(directory)
   removeUnfinished(names, options)
   const books = new LogBooks()
-  const cursor = readCursor(directory, files)
-  books.settled.add(1, cursor?.acked ?? 0)
-  for (const [from, to] of cursor?.holes ?? []) books.settled.add(from, to)
+  readCursors(directory, files, books.settled)
   const firsts = names.map(firstSeqOf).filter(first => first !== undefined)
   firsts.sort((one, other) => one - other)
   for (const [index, first] of firsts.entries()) addSegment(books, first, firsts[index + 1], options)

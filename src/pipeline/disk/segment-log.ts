@@ -100,6 +100,8 @@ class SegmentLog implements RecordLog {
       directory,
       files,
       cursor: () => this.#cursor(),
+      isAwaited: () =>
+        books.segments.some((_, index) => this.#isClosedSegment(index) && books.isSettled(index)),
       committed: cursor => this.#isAbandoned || this.#removeSettled(cursor),
       failed: error => this.#isAbandoned || this.#commitFailed(error),
     })

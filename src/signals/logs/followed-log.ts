@@ -6,8 +6,10 @@ import type { LineBuffer, LogFile } from './log-file.ts'
 const quietMs = 5000
 /** Maximum wait for the rest of a line once its writer uses the next file, in milliseconds. */
 const partMs = 5000
-/** Time without new data before a file is closed, in milliseconds. */
-const idleMs = 30_000
+/** Time without new data, in milliseconds, before a file is read only after a scan finds that it grew; */
+export const restMs = 2000
+/** and before it is closed as well. */
+export const idleMs = 30_000
 /** Maximum files that are read to their end and may still grow. */
 const maxTrailing = 32
 
@@ -48,11 +50,11 @@ export class FollowedLog {
     return this.files.at(-1)
   }
 
-  /** Whether its only file has had no new data for a while. */
-  isIdle(file: LogFile): boolean {
+  /** Time since its only, open file had new data, in milliseconds; 0 if there is more to do. */
+  idleForMs(file: LogFile): number {
     const isBusy = this.files.length > 1 || this.trailing.length > 0 || file.readTo < file.size
-    if (!file.isOpen || isBusy || performance.now() - file.grownMs < idleMs) return false
-    return (file.reader?.heldFrom ?? -1) < 0
+    if (!file.isOpen || isBusy || file.isSuspect || (file.reader?.heldFrom ?? -1) >= 0) return 0
+    return performance.now() - file.grownMs
   }
 
   /** Moves a rotated file back, as it is at its path again. */

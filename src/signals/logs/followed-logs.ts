@@ -3,7 +3,7 @@ import { RunningTasks } from '../../foundation/lib/running-tasks.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { type FoundFile, fileKey, type IsHeldPath, statsOf } from './file-finder.ts'
 import { FileOwners } from './file-owners.ts'
-import { FollowedLog } from './followed-log.ts'
+import { FollowedLog, idleMs, restMs } from './followed-log.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, LogFile } from './log-file.ts'
 import { LogPlaces } from './log-places.ts'
@@ -92,7 +92,7 @@ export class FollowedLogs {
       most,
       owners: this.owners,
       active: this.active,
-      isHeld: ({ name }) => this.#isHeld(name),
+      isHeld: ({ name }) => this.#options.remoteLogs.mayHang && this.#isHeld(name),
       warn: () => this.#warnings.manyOpen(most),
     })
   }
@@ -134,8 +134,10 @@ export class FollowedLogs {
 
   /** Reads a chunk of a log. True if data was read. */
   step(log: FollowedLog): boolean {
-    if (this.#isHeld(log.path)) return false
     const file = log.files[0]
+    // An open file can only hang with its file system.
+    const mayBeHeld = !file?.isOpen || this.#options.remoteLogs.mayHang
+    if (mayBeHeld && this.#isHeld(log.path)) return false
     const step = log.step(
       this.#buffer,
       wanted => this.#open(log, wanted),
@@ -391,9 +393,7 @@ export class FollowedLogs {
   /** Stops following a log. The positions in its files are kept. */
   #drop(log: FollowedLog): void {
     log.flush(true)
-    for (const file of log.all()) {
-      this.#finish(file)
-    }
+    for (const file of log.all()) this.#finish(file)
     log.files.length = 0
     log.trailing.length = 0
     this.active.delete(log)
@@ -422,15 +422,16 @@ export class FollowedLogs {
       if (isEmptied || stats.size > current.readTo || current.isSuspect) this.active.add(log)
       if (isEmptied) this.#emptied(log, current)
       current.seen(stats)
-      this.#closeIdle(log, current)
+      this.#rest(log, current)
     }
   }
 
-  #closeIdle(log: FollowedLog, file: LogFile): void {
-    if (!log.isIdle(file)) return
+  #rest(log: FollowedLog, file: LogFile): void {
+    const idleForMs = log.idleForMs(file)
+    if (idleForMs >= restMs) this.active.delete(log)
+    if (idleForMs < idleMs) return
     this.#opened.close(file)
     file.reader = undefined
-    this.active.delete(log)
   }
 
   /** Runs searches for files of a log, one at a time. */

@@ -2,6 +2,7 @@ import type { ShareLosses } from '../../foundation/lib/fair-share.ts'
 import { TokenBucket } from '../../foundation/lib/token-bucket.ts'
 import { Turn } from '../../foundation/lib/turn.ts'
 import { within } from '../../foundation/lib/within.ts'
+import type { FollowedLog } from './followed-log.ts'
 import { FollowedLogs } from './followed-logs.ts'
 import type { LogSource } from './line-reader.ts'
 import { type LineBuffer, type LogFile, lineBuffer, type NextData } from './log-file.ts'
@@ -116,6 +117,7 @@ export class LogFollower {
   #committedMs = 0
   #committedBytes = 0
   #flushedMs = 0
+  #roundMs = 0
   #isPaused = false
   /** Undefined without a rate limit. */
   #bucket: TokenBucket | undefined
@@ -254,30 +256,38 @@ export class LogFollower {
     })
   }
 
-  /** One turn of every owner of logs. True if there is more data. */
+  /**
+   * One turn of every owner of logs. True if there is more data. A log without data is not asked again within the
+   * interval: others may have a lot of it.
+   */
   async #readAll(): Promise<boolean> {
-    const buffer = this.#buffer
-    const turn = this.#turn
     const { active: awake } = this.#found
-    let isMore = false
-    for (const logs of this.#turns.owners(awake)) {
-      let left = chunksAtOnce
-      for (const log of logs) {
-        while (left > 0 && awake.has(log)) {
-          if (this.#isStopping || this.#mustPause() || this.#isSpent) return false
-          const before = buffer.readBytes
-          const hasRead = this.#found.step(log)
-          this.#bucket?.charge(buffer.readBytes - before)
-          if (hasRead) this.#turns.read(log, awake)
-          await turn.rest()
-          if (!hasRead) break
-          left--
-        }
-        if (left === 0) break
-      }
-      isMore ||= left === 0
+    const turns = this.#turns
+    const now = performance.now()
+    if (turns.isDone || now - this.#roundMs >= pollMs) {
+      this.#roundMs = now
+      turns.begin(awake)
     }
-    return isMore
+    for (const logs of turns.owners()) if (!(await this.#readSome(logs, awake))) return false
+    turns.end()
+    return !turns.isDone
+  }
+
+  /** Reads some chunks of an owner's logs. False if it has to end. */
+  async #readSome(logs: FollowedLog[], awake: Set<FollowedLog>): Promise<boolean> {
+    const buffer = this.#buffer
+    for (let left = chunksAtOnce; left > 0 && logs.length > 0; ) {
+      if (this.#isStopping || this.#mustPause() || this.#isSpent) return false
+      const log = logs[0]!
+      const before = buffer.readBytes
+      const hasRead = awake.has(log) && this.#found.step(log)
+      this.#bucket?.charge(buffer.readBytes - before)
+      if (hasRead) this.#turns.read(log, awake)
+      else logs.shift()
+      if (hasRead && --left === 0) logs.push(logs.shift()!)
+      await this.#turn.rest()
+    }
+    return true
   }
 
   #mustPause(): boolean {

@@ -11,17 +11,33 @@ const mostOwners = 10_000
 export class LogTurns {
   readonly #served = new Map<string, number>()
   #turn = 0
+  /** Logs of the current round that may have data, by owner. */
+  #due = new Map<string, FollowedLog[]>()
 
-  /** Logs of each owner, all in the order of their turns. `awake`: logs that were read move to its end. */
-  owners(awake: ReadonlySet<FollowedLog>): readonly (readonly FollowedLog[])[] {
-    const byOwner = new Map<string, FollowedLog[]>()
+  /** Whether no log of the round has more data. */
+  get isDone(): boolean {
+    return this.#due.size === 0
+  }
+
+  /** Begins a round, in which each log is read until it has no more data. `awake`: logs that were read move to its end. */
+  begin(awake: ReadonlySet<FollowedLog>): void {
+    this.#due = new Map()
     for (const log of awake) {
-      const own = byOwner.get(log.owner)
-      if (own === undefined) byOwner.set(log.owner, [log])
+      const own = this.#due.get(log.owner)
+      if (own === undefined) this.#due.set(log.owner, [log])
       else own.push(log)
     }
+  }
+
+  /** Logs of each owner, all in the order of their turns. The caller removes those without more data. */
+  owners(): readonly FollowedLog[][] {
     const lastOf = (owner: string) => this.#served.get(owner) ?? 0
-    return [...byOwner].sort(([one], [other]) => lastOf(one) - lastOf(other)).map(([, logs]) => logs)
+    return [...this.#due].sort(([one], [other]) => lastOf(one) - lastOf(other)).map(([, logs]) => logs)
+  }
+
+  /** Ends a turn of all owners. */
+  end(): void {
+    for (const [owner, logs] of this.#due) if (logs.length === 0) this.#due.delete(owner)
   }
 
   /** Notes that a chunk of a log was read. */

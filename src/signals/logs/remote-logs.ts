@@ -95,6 +95,11 @@ export class RemoteLogs {
     return point !== undefined && this.#heldBefore.has(point)
   }
 
+  /** Whether there is a mount that may never respond. */
+  get mayHang(): boolean {
+    return this.#names.size > 0
+  }
+
   /** Mount points whose logs were not accessed in this scan and in the one before. */
   get held(): readonly string[] {
     return [...this.#held].filter(point => this.#heldBefore.has(point))

@@ -19,6 +19,7 @@ const longestWord = 20
 export const assignedSecrets: Detector = {
   types: ['password', 'api_key', 'auth_header'],
   triggers: ':=>-',
+  after: (before, trigger) => (trigger === '-' ? before === 45 || isBlank(before) : !isDigit(before)),
   find(units, at, find) {
     if (units[at] === 45) return followsFlag(units, at, find)
     if (isDigit(units[at - 1])) return false
@@ -238,6 +239,7 @@ function isCookies(units: Uint8Array, from: number, find: Find): boolean {
 export const schemeTokens: Detector = {
   types: ['api_key'],
   triggers: 'B',
+  after: before => !is(before, word),
   find(units, at, find) {
     const isBearer = matchesAt(units, at, 'bearer ')
     if (is(units[at - 1], word) || !(isBearer || matchesAt(units, at, 'basic '))) return false

@@ -92,12 +92,16 @@ function folded(unit: number): number {
 /** Buffer for the units of one text. */
 export class Units {
   readonly bytes: Buffer
+  /** The same bytes, two at a time: the first of them is the lower half. */
+  readonly pairs: Uint16Array
   readonly #capacity: number
 
   /** `capacity`: maximum length of a text, in UTF-16 units. */
   constructor(capacity: number) {
     this.#capacity = capacity
-    this.bytes = Buffer.alloc(margin + capacity + 1)
+    const memory = new ArrayBuffer((margin + capacity + 2) & ~1)
+    this.bytes = Buffer.from(memory)
+    this.pairs = new Uint16Array(memory)
   }
 
   /** Fills the buffer with as much of a text as it can hold; returns the offset of its end in `bytes`. */

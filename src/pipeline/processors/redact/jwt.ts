@@ -10,6 +10,7 @@ const algorithm = '"alg"'
 export const jwt: Detector = {
   types: ['jwt'],
   triggers: 'J',
+  after: before => before === 121,
   find(units, at, find) {
     if (units[at - 1] !== 121 || units[at - 2] !== 101) return false
     const start = at - 2

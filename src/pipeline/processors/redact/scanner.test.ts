@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import fc from 'fast-check'
 import { soak } from '../../../../test/helpers/soak.ts'
+import { areFourHex, beginsWord, is, isDigit, isHex, isUpper, margin, Units, word } from './characters.ts'
+import type { Detector, Find } from './detector.ts'
+import { detectors } from './detectors.ts'
 import { Scanner, type ScanRule } from './scanner.ts'
 import { builtIn } from './settings.ts'
+import { Stretch } from './stretch.ts'
 
 const capacity = 1 << 20
 
@@ -179,4 +185,112 @@ test('a text without the literal that a pattern needs is not searched', () => {
   assert.equal(scanner.scan('emp-12', 0), 0)
   assert.equal(scanner.scan('EMP-12, EMP-3', 0), 2)
   assert.deepEqual([scanner.starts[1], scanner.ends[1], scanner.rules[1]], [8, 13, 0])
+})
+
+/** All matches, as `type start end`: every detector is called at each of its triggers, and at each run of digits. */
+function matchesOf(text: string, hints: number, units: Units): string[] {
+  const end = units.fill(text)
+  const { bytes } = units
+  const floors = new Map<Detector, number>()
+  const found: string[] = []
+  const [values, cookies] = [new Stretch(), new Stretch()]
+  const find: Find = {
+    ...{ type: 'regex', start: 0, end: 0, run: 0, hints },
+    ...{ values, cookies, redactedAt: () => 0 },
+  }
+  const ask = (at: number, run: number, isAsked: (detector: Detector) => boolean) => {
+    for (const detector of detectors) {
+      if (!isAsked(detector) || at < (floors.get(detector) ?? 0)) continue
+      find.run = run
+      if (!detector.find(bytes, at, find)) continue
+      floors.set(detector, find.end)
+      const type = detector.types.length === 1 ? detector.types[0] : find.type
+      found.push(`${type} ${find.start - margin} ${find.end - margin}`)
+    }
+  }
+  for (let at = margin; at < end; at++) {
+    const character = String.fromCharCode(bytes[at]!)
+    if (!isDigit(bytes[at])) {
+      ask(at, 0, ({ triggers }) => triggers.includes(character))
+      continue
+    }
+    const from = at
+    let to = at
+    while (isDigit(bytes[to])) to++
+    const wordTo = () => {
+      while (is(bytes[to], word)) to++
+    }
+    const before = bytes[from - 1]!
+    const escaped = before === 37 ? 2 : bytes[from - 2] === 37 && isHex(before) ? 1 : 0
+    let start = from
+    if (escaped > 0) start += to - from > escaped ? escaped : 0
+    else if (is(before, word)) {
+      if (isUpper(before) && isUpper(bytes[from - 2]))
+        ask(from, to - from, ({ afterCapitals }) => afterCapitals === true)
+      if (!beginsWord(bytes, from)) {
+        if (before === 117 && bytes[from - 2] === 92 && areFourHex(bytes, from)) at = from + 3
+        else {
+          wordTo()
+          at = to - 1
+        }
+        continue
+      }
+    } else if (is(bytes[to], word)) {
+      wordTo()
+      at = to - 1
+      continue
+    }
+    const next = String.fromCharCode(bytes[to]!)
+    const run = Math.min(to - start, 21)
+    ask(start, run, ({ runs }) => runs?.(run, '.- /)'.includes(next) ? next : '') === true)
+    at = to - 1
+  }
+  return found.sort()
+}
+
+test('the quick way over a text finds what calls of all detectors everywhere find', () => {
+  const pieces = builtIn.flatMap(type =>
+    readFileSync(`test/fixtures/redact/${type}.txt`, 'utf8')
+      .split('\n')
+      .map(line => line.slice(2).replaceAll('<+>', '').replace(/[⟦⟧]/g, '')),
+  )
+  const date = fc.constantFrom('2026-11-20', '2026-11-20T', '2026-11-20 ', '2026-11-20T23:05:12.5Z', '2026-1')
+  const parts = fc.oneof(
+    fc.constantFrom(...nasty),
+    fc.constantFrom(...pieces),
+    date,
+    fc.stringMatching(/^[-0-9 .:/+()T]{1,20}$/),
+    fc.stringMatching(/^[-_=:>@%+(\\uABJSTnyeskt0-9 ]{1,8}$/),
+    fc.string({ unit: 'binary', maxLength: 6 }),
+  )
+  const text = fc.array(parts, { maxLength: 10 }).map(each => each.join(''))
+  const units = new Units(1 << 16)
+  const scanner = scannerOf(builtIn.map(type => ({ type, pattern: '' })))
+  const alone = builtIn.map(type => scannerOf([{ type, pattern: '' }]))
+  const property = fc.property(text, fc.integer({ min: 0, max: 3 }), (text, hints) => {
+    const found = ({ starts, ends, rules, count }: Scanner, type?: string) =>
+      Array.from({ length: count }, (_, i) => `${type ?? builtIn[rules[i]!]} ${starts[i]} ${ends[i]}`).sort()
+    const all = matchesOf(text, hints, units)
+    scanner.scan(text, hints)
+    assert.deepEqual(found(scanner), all)
+    for (const [i, one] of alone.entries()) {
+      one.scan(text, hints)
+      const type = builtIn[i]!
+      assert.deepEqual(
+        found(one, type),
+        all.filter(match => match.startsWith(`${type} `)),
+      )
+    }
+  })
+  const afterDate = [
+    '.1.2.3',
+    ' 1.2.3.4',
+    ' 078-05-1120',
+    'T1.2.3.4',
+    '1-111',
+    '-4111-1111-1111-1111',
+    ' (212) 555-0100',
+  ]
+  const examples = afterDate.map((after): [string, number] => [`tel 2026-11-20${after}`, 0])
+  fc.assert(property, { numRuns: soak ? 50_000 : 2000, examples })
 })

@@ -12,6 +12,10 @@ const digits = 255
 const zero = 254
 const percent = 37
 const mostRun = 21
+const dateLength = 10
+/** Bits of a pair of units. */
+const called = 1
+const stop = 2
 /**
  * A pattern may check the rest of the text after each match. It is abandoned after this many matches, or if they take
  * this long together.
@@ -43,7 +47,8 @@ const followerOf = new Uint8Array(256)
 for (const [i, follower] of followers.entries()) if (i > 0) followerOf[follower.charCodeAt(0)] = i
 
 interface Slot {
-  readonly detector: Detector
+  readonly find: Detector['find']
+  readonly after: Detector['after']
   /** Rule of a detector with one type; undefined if it sets the type for each match. */
   readonly rule: number | undefined
   /** Where its next match may begin: after its last one. */
@@ -70,6 +75,11 @@ export class Scanner {
   /** By trigger; the first one is empty. */
   readonly #groups: Slot[][] = [[]]
   readonly #triggers = new Uint8Array(256)
+  /**
+   * By two units, the first in the lower half: whether a detector is called at the second, and whether one may be called
+   * at the first or at the second.
+   */
+  readonly #pairs = new Uint8Array(65_536)
   /** By length of the run and its follower. */
   readonly #byRun: Slot[][] = Array.from({ length: (mostRun + 1) * followers.length }, () => [])
   readonly #afterCapitals: Slot[] = []
@@ -103,11 +113,25 @@ export class Scanner {
       if (detector.types.some(type => this.#ruleOf.has(type))) this.#install(detector)
     if (this.#afterCapitals.length > 0 || this.#byRun.some(slots => slots.length > 0))
       this.#triggers.fill(digits, 48, 58)
+    this.#fillPairs()
+  }
+
+  #fillPairs(): void {
+    const row = this.#triggers.map(trigger => (trigger === 0 ? 0 : stop))
+    for (const [unit, trigger] of this.#triggers.entries()) {
+      this.#pairs.set(row, unit << 8)
+      if (trigger === 0) continue
+      const slots = this.#groups[trigger]
+      const character = String.fromCharCode(unit)
+      for (let before = 0; before < 256; before++)
+        if (slots?.some(({ after }) => after?.(before, character) ?? true) ?? true)
+          this.#pairs[before | (unit << 8)] = called | stop
+    }
   }
 
   #install(detector: Detector): void {
-    const { types, runs, afterCapitals } = detector
-    const slot = { detector, rule: types.length === 1 ? this.#ruleOf.get(types[0]) : undefined, floor: 0 }
+    const { types, find, after, runs, afterCapitals } = detector
+    const slot = { find, after, rule: types.length === 1 ? this.#ruleOf.get(types[0]) : undefined, floor: 0 }
     this.#slots.push(slot)
     for (const character of detector.triggers) {
       const unit = character.charCodeAt(0)
@@ -130,16 +154,23 @@ export class Scanner {
     this.#find.hints = hints
     this.#find.values.clear()
     this.#find.cookies.clear()
-    const { bytes } = units
+    const ofPair = this.#pairs
+    const { bytes, pairs } = units
     const end = units.fill(text)
     for (let i = 0; i < slots.length; i++) slots[i]!.floor = 0
-    // The zero after the text is a trigger too, so that this loop, the hottest of all, has one condition.
+    // The zero after the text is a trigger too, so that the inner loop, the hottest of all, has one condition.
     for (let at = margin; ; at++) {
-      let trigger = triggers[bytes[at]!]!
-      while (trigger === 0) trigger = triggers[bytes[++at]!]!
+      if ((at & 1) === 0) {
+        let pair = at >> 1
+        while (ofPair[pairs[pair]!]! === 0) pair++
+        at = pair << 1
+      }
+      const trigger = triggers[bytes[at]!]!
       if (trigger === digits) at = this.#askAtDigits(bytes, at)
-      else if (trigger !== zero) this.#askAll(groups[trigger]!, bytes, at, 0)
-      else if (at >= end) break
+      else if (trigger === zero) {
+        if (at >= end) break
+      } else if (trigger !== 0 && (ofPair[bytes[at - 1]! | (bytes[at]! << 8)]! & called) !== 0)
+        this.#askAll(groups[trigger]!, bytes, at, 0)
     }
     this.reached = end - margin
     for (let i = 0; i < this.#patterns.length; i++) this.#match(this.#patterns[i]!, text)
@@ -166,6 +197,7 @@ export class Scanner {
         return isEscape ? from + 3 : wordEnd(bytes, end) - 1
       }
     } else if (is(bytes[end], word)) return wordEnd(bytes, end) - 1
+    if (end === at + 4 && bytes[end] === 45 && isDate(bytes, at)) return at + dateLength - 1
     const run = Math.min(end - at, mostRun)
     this.#askAll(this.#byRun[run * followers.length + followerOf[bytes[end]!]!]!, bytes, at, run)
     return end - 1
@@ -176,7 +208,7 @@ export class Scanner {
     find.run = run
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[i]!
-      if (at < slot.floor || !slot.detector.find(bytes, at, find)) continue
+      if (at < slot.floor || !slot.find(bytes, at, find)) continue
       slot.floor = find.end
       const rule = slot.rule ?? this.#ruleOf.get(find.type)
       if (rule !== undefined) this.#add(find.start - margin, find.end - margin, rule)
@@ -218,4 +250,17 @@ function wordEnd(bytes: Uint8Array, from: number): number {
   let end = from
   while (is(bytes[end], word)) end++
   return end
+}
+
+/** `2026-11-20T` or `2026-11-20 `: most lines of a log begin with one, and no match begins in it. */
+function isDate(bytes: Uint8Array, at: number): boolean {
+  const after = bytes[at + dateLength]
+  return (
+    (after === 84 || after === 32) &&
+    bytes[at + 7] === 45 &&
+    isDigit(bytes[at + 5]) &&
+    isDigit(bytes[at + 6]) &&
+    isDigit(bytes[at + 8]) &&
+    isDigit(bytes[at + 9])
+  )
 }

@@ -74,6 +74,8 @@ for (const one of vendors) {
 export const vendorKeys: Detector = {
   types: ['api_key'],
   triggers: 'AS_-',
+  after: (before, trigger) =>
+    trigger === 'A' || trigger === 'S' || byNeighbour[before & 127]!.some(({ trigger }) => trigger > 0),
   find(units, at, find) {
     const isCapital = isUpper(units[at])
     const neighbour = isCapital ? units[at + 1]! : units[at - 1]!
