@@ -109,7 +109,6 @@ static __always_inline void take_plain_stacks(struct walk *w, struct sample_cont
 	/* Programs at fixed addresses may follow each other in one process. */
 	w->mm = (u64)OF(current_task(), mm);
 	w->is_private = true;
-	w->is_urgent = false;
 	w->stack_end = count < FRAMES ? svc_stack_end_frame_pointer_end : svc_stack_end_truncated;
 	finish_user_stack(w);
 }

@@ -12,6 +12,7 @@ struct svc_unwind_file files[FILES];
 u32 include_kernel;
 u32 self_pid;    /* 0: no process is excluded */
 u32 active;      /* index of the table of counts being written: 0 or 1 */
+u32 counted[2];  /* set after a count in each table, cleared by user space before it reads the table */
 u32 epoch;       /* stacks reported before a change are reported again */
 u64 period_ns;   /* the longest of all CPUs */
 u32 cpu_turn;    /* number of times that CPU sampling was started */
@@ -87,7 +88,6 @@ struct walk {
 	u32 stack_end;
 	u32 runtime;     /* whether the process's settings are known */
 	u32 is_private;  /* frames are valid only within the process */
-	u32 is_urgent;   /* frames must be named while the process exists */
 	u32 is_doubtful; /* the walk crossed code of a file without a table */
 	u32 is_exact;    /* pc is the code's own address, not a return address */
 	u32 is_chained;  /* fp comes from a frame pointer's record */

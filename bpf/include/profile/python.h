@@ -77,5 +77,5 @@ static __always_inline void walk_python(struct walk *w, struct task_struct *task
 	w->inner = holder;
 	walk_python_frames(w);
 	if (w->user.inner)
-		w->is_private = w->is_urgent = true;
+		w->is_private = true;
 }

@@ -23,8 +23,7 @@ static __always_inline bool begin_sample(struct walk *w, u32 kind)
 }
 
 /* Reports a stack with `frames` frames, unless already reported. `again`: it is reported the next time, too. */
-static __always_inline void tell(struct walk *w, struct svc_stack_record *record, u32 kind, u32 frames, bool is_urgent,
-				 bool again)
+static __always_inline void tell(struct walk *w, struct svc_stack_record *record, u32 kind, u32 frames, bool again)
 {
 	u32 now = epoch;
 	u32 *told = bpf_map_lookup_elem(&seen, &record->hash);
@@ -35,8 +34,8 @@ static __always_inline void tell(struct walk *w, struct svc_stack_record *record
 	__builtin_memcpy(record->comm, w->key.comm, sizeof(record->comm));
 	u64 size = offsetof(struct svc_stack_record, frame) + 8 * (frames & 255);
 	/* The reader comes regularly, but the ring must not be full by then. */
-	is_urgent |= bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 256 << 10;
-	if (bpf_ringbuf_output(&ring, record, size, is_urgent ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
+	bool is_late = bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) > 256 << 10;
+	if (bpf_ringbuf_output(&ring, record, size, is_late ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP)) {
 		add(&ring_full, 1);
 		return;
 	}
@@ -63,7 +62,7 @@ static __always_inline void take_kernel_stack(struct walk *w, void *context, u64
 	w->kernel.frames = count;
 	w->kernel.inner = 0;
 	w->kernel.end = count < FRAMES ? svc_stack_end_complete : svc_stack_end_truncated;
-	tell(w, &w->kernel, svc_stack_record_kind_kernel, count, false, false);
+	tell(w, &w->kernel, svc_stack_record_kind_kernel, count, false);
 }
 
 /* Hashes the stack in `user` with its end, and reports it. */
@@ -78,7 +77,7 @@ static __always_inline void finish_user_stack(struct walk *w)
 		hash = mixed(mixed(hash, w->key.pid), w->mm);
 	w->key.user = w->user.hash = named(hash);
 	w->user.end = end;
-	tell(w, &w->user, svc_stack_record_kind_user, (u32)w->user.frames + w->user.inner, w->is_urgent,
+	tell(w, &w->user, svc_stack_record_kind_user, (u32)w->user.frames + w->user.inner,
 	     end == svc_stack_end_unknown_file);
 }
 
@@ -104,8 +103,11 @@ static __always_inline void count_in(void *map, struct svc_count_key *key, u64 c
 
 static __always_inline void count_sample(struct svc_count_key *key, u64 count, u64 value)
 {
-	if (active)
+	u32 table = active & 1;
+	if (table)
 		count_in(&counts_odd, key, count, value);
 	else
 		count_in(&counts_even, key, count, value);
+	/* After the count: if the table is read in between, it is read once more. */
+	counted[table] = 1;
 }

@@ -66,7 +66,7 @@ static __always_inline void read_v8_frame(struct walk *w, const u64 *record)
 	if (!is_tagged(shared))
 		return;
 	w->frame = (u64)svc_frame_space_v8 << 48 | (shared - 1);
-	w->is_private = w->is_urgent = true;
+	w->is_private = true;
 }
 
 static __always_inline u32 frame_pointer_failure(struct walk *w)
@@ -224,7 +224,7 @@ static __always_inline void walk_stack(struct walk *w)
 {
 	w->start = w->end = 0;
 	w->mappings = 0;
-	w->is_private = w->is_urgent = w->is_doubtful = w->is_chained = false;
+	w->is_private = w->is_doubtful = w->is_chained = false;
 	w->is_exact = true;
 	w->stack_end = svc_stack_end_truncated;
 	walk_frames(w);

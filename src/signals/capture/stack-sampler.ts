@@ -260,7 +260,7 @@ export class StackSampler {
     this.#begin(bss.epoch)
   }
 
-  /** Delivers pending stacks, files and runtimes. Runs automatically if one of them is urgent. */
+  /** Delivers pending stacks, files and runtimes. Runs automatically for files and runtimes. */
   drain(): void {
     const beganMs = performance.now()
     this.#drainAll()
@@ -288,6 +288,10 @@ export class StackSampler {
     // Programs that are running may still write to the buffer that is read; those counts come with the call after next.
     this.#globals.setUint32(bss.active, 1 - full, true)
     this.#drainAll()
+    // An empty table costs as much as a full one: the kernel looks at all of its 16,384 buckets.
+    const counted = bss.counted + wordBytes * full
+    if (this.#globals.getUint32(counted, true) === 0) return
+    this.#globals.setUint32(counted, 0, true)
     const map = this.object.map(full === 0 ? 'counts_even' : 'counts_odd')
     const cursor = batchCursor(map)
     while (!batchDone(cursor)) {

@@ -72,7 +72,6 @@ export class WorkerThread {
   #restartMs = 0
   #startedMs = 0
   #closed = false
-  #cpuMs_ = 0
 
   /** Throws if its program is missing. */
   constructor(options: WorkerThreadOptions) {
@@ -118,19 +117,8 @@ export class WorkerThread {
     return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
   }
 
-  /** CPU milliseconds of the thread at the last look; 0 if the runtime does not report them (before Node 24.6). */
-  get cpuMs(): number {
-    return this.#cpuMs_
-  }
-
   /** Terminates the thread if it has not answered for long. Call periodically. */
   watch(): void {
-    void this.#worker
-      ?.cpuUsage?.()
-      .then(({ user, system }) => {
-        this.#cpuMs_ = (user + system) / 1000
-      })
-      .catch(() => undefined) // it has ended
     if (this.#worker === undefined || this.#waiting === 0 || this.#isEnding) return
     if (performance.now() - this.#silentSince < (this.#options.patienceMs ?? defaultPatienceMs)) return
     this.#isEnding = true
