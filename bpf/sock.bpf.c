@@ -207,19 +207,20 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 {
 	if (ret < 0 || (again && (!ret || !is_tcp(sk))))
 		return 0;
-	if (track_requests && direction == RX && !again)
-		heard_from(sk);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct serving *serving = serving_of(task);
+	if (direction == RX && !again)
+		heard_from(serving, task, sk);
 	if (!is_tcp(sk))
 		return is_udp(sk) && ret > 0 ? on_datagram(sk, ret, flags, direction) : 0;
 	struct conn *c = bpf_sk_storage_get(&conns, sk, 0, 0);
 	if (c && calls_come_twice && ret && has_seen(c, sk, direction) && again)
 		return 0;
-	tls_nested(sk, c, direction, ret);
-	if (track_requests && direction == TX && c && c->mode == SERVER)
-		answers_on(bpf_get_socket_cookie(sk));
+	tls_nested(sk, c, task, direction, ret);
+	if (direction == TX && c && c->mode == SERVER)
+		answers_on(serving, sk);
 	if (c && (c->mode == OFF || (c->joined && c->mode != STREAM && ports[c->port])))
 		return 0;
-	struct task_struct *task = bpf_get_current_task_btf();
 	if (task->flags & PF_KTHREAD)
 		return 0;
 	if (!c) { /* opened before the agent started, and not found by the iterator */
@@ -266,13 +267,14 @@ static __always_inline int on_call(struct sock *sk, int ret, int flags, int dire
 		unlock(c);
 		return 0;
 	}
+	struct step step = { .sk = sk, .c = c, .w = w, .task = task, .serving = serving };
 	if (c->mode == UNKNOWN && !(protocols_enabled & 1U << svc_protocol_http1))
 		w->foreign = 1;
 	else
-		on_data(sk, c, w);
+		on_data(&step);
 	if (w->foreign)
 		on_foreign(sk, c, w, ret);
-	leave(sk, c, w);
+	leave(&step);
 	return 0;
 }
 

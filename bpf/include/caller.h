@@ -25,7 +25,7 @@ static __always_inline void find_vectors(struct work *w, u64 message)
 }
 
 /* Describes the caller's buffers. They are valid until the system call returns. */
-static __noinline int find_buffers(struct work *w, struct conn *c, struct task_struct *task)
+static __always_inline int find_buffers(struct work *w, struct conn *c, struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	if (task->flags & PF_IO_WORKER) {

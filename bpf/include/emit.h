@@ -42,7 +42,7 @@ __noinline int svc_count(struct svc_red_key *key, u64 duration)
 	return 0;
 }
 
-static __noinline int aggregate(struct svc_record *r, u64 duration)
+static __always_inline int aggregate(struct svc_record *r, u64 duration)
 {
 	struct svc_red_key key = { .protocol = svc_protocol_http1 };
 	key.pid = r->pid;
@@ -89,16 +89,15 @@ static __always_inline void emit(struct work *w, struct exchange *ex, u32 owner,
 	bool first = (always_errors && error) || (always_slow && duration > slow_ns);
 	if (!r->told && !within_budget(owner, end, first)) {
 		c->values[svc_counter_over_budget]++;
-		aggregate(r, duration);
-		return;
-	}
-	u32 captured = r->captured;
-	if (captured > CAPTURE)
-		captured = CAPTURE;
-	if (put(w, owner, r, sizeof(*r) + captured)) {
+	} else {
+		u32 captured = r->captured;
+		if (captured > CAPTURE)
+			captured = CAPTURE;
+		if (!put(w, owner, r, sizeof(*r) + captured)) {
+			c->values[svc_counter_records]++;
+			return;
+		}
 		c->values[svc_counter_ring_full]++;
-		aggregate(r, duration);
-		return;
 	}
-	c->values[svc_counter_records]++;
+	aggregate(r, duration);
 }

@@ -8,6 +8,8 @@ struct step {
 	struct sock *sk;
 	struct conn *c;
 	struct work *w;
+	struct task_struct *task; /* current; not of ends */
+	struct serving *serving;  /* of it */
 };
 
 static __always_inline struct exchange *exchange_of(struct sock *sk, struct conn *c, u32 seq)
@@ -81,8 +83,7 @@ static __noinline int abandon_all(struct step *step)
 	struct conn *c = step->c;
 	bpf_loop(IN_FLIGHT_MAX, abandon_one, step, 0);
 	c->answered = c->asked;
-	if (track_requests)
-		serve_no_more(bpf_get_socket_cookie(step->sk));
+	serve_no_more(step->serving, step->sk);
 	return 0;
 }
 
@@ -125,7 +126,7 @@ static __always_inline void finish(struct step *step, struct exchange *ex, u32 s
 		r->aborted = aborted;
 		r->error = aborted ? sk->sk_err : 0;
 		if (track_requests && r->side == svc_side_server)
-			r->sampled = answered(request_number(r->tid, r->start_ns));
+			r->sampled = answered(step->serving, request_number(r->tid, r->start_ns));
 		emit(step->w, ex, c->owner, now(step->w));
 	}
 	exchange_free(sk, c, seq);
@@ -147,7 +148,7 @@ static __always_inline bool is_blocking(const struct sock *sk)
 
 /* Reports a request with a complete head: further actions of its process may be part of it. Its span is taken from
  * the budget here, as consumers of a begin wait for the end. */
-static __noinline int tell_begin(struct step *step, struct exchange *ex)
+static __always_inline int tell_begin(struct step *step, struct exchange *ex)
 {
 	struct svc_record *r = &ex->record;
 	struct work *w = step->w;
@@ -156,16 +157,16 @@ static __noinline int tell_begin(struct step *step, struct exchange *ex)
 		return 0;
 	if (!within_budget(owner, r->start_ns, false)) {
 		if (r->side == svc_side_server)
-			untold_at = r->start_ns;
+			budget.untold_at = r->start_ns;
 		return 0;
 	}
 	r->kind = svc_kind_begin;
-	r->doubt = untold_at && r->start_ns - untold_at < DOUBT_NS;
+	r->doubt = budget.untold_at && r->start_ns - budget.untold_at < DOUBT_NS;
 	u32 captured = r->more_context ? r->captured : 0;
 	if (captured > CAPTURE)
 		captured = CAPTURE;
 	r->told = !put(w, owner, r, sizeof(*r) + captured);
 	if (!r->told && r->side == svc_side_server)
-		untold_at = r->start_ns;
+		budget.untold_at = r->start_ns;
 	return 0;
 }

@@ -17,6 +17,7 @@
 #define DOUBT_NS (30ULL * 1000000000) /* an unreported request may be in progress for this long */
 #define PIPELINE_MAX 4096
 #define WAKEUP_NS 1000000 /* between two wake-ups by one CPU */
+#define THREADS 16384     /* a power of two */
 #define LOCK_TRIES 4096   /* for a connection that another CPU works on: usually a microsecond */
 
 /* Set before load. */
@@ -37,10 +38,17 @@ bool track_requests;                       /* whether to note the request that a
 s64 budget_burst;                          /* maximum accumulated budget */
 u32 protocols_enabled;                     /* a bit per svc_protocol */
 u8 ports[65536];                           /* 1: excluded. The first stays 0, for unknown ports */
-/* Variables written by all CPUs are separate, so that reading the others stays cheap. */
-u64 budget_at __attribute__((aligned(64))); /* time of the last refill */
-s64 budget_left[2];
-u64 untold_at; /* last unreported begin of a server request */
+/* 1: a thread with this number, modulo THREADS, has an entry in `requests`, in `tls_threads`. Most have none, and a
+ * lookup costs more than this. */
+u8 threads_serving[THREADS];
+u8 threads_tls[THREADS];
+/* Variables written by all CPUs have a cache line of their own, so that reading the others stays cheap. */
+struct budget {
+	u64 at; /* time of the last refill */
+	s64 left[2];
+	u64 untold_at; /* last unreported begin of a server request */
+	u64 pad[4];
+} budget __attribute__((aligned(64)));
 
 enum { REQUEST, RESPONSE };
 enum { RX, TX };
@@ -238,6 +246,12 @@ static __always_inline void count(u32 counter)
 #else /* test/fixtures/fuzz */
 #define bounded(x, mask) ((u32)(x) & (u32)(mask))
 #endif
+
+static __always_inline u64 cookie_of(struct sock *sk)
+{
+	u64 known = sk->__sk_common.skc_cookie.counter;
+	return known ? known : bpf_get_socket_cookie(sk); /* which gives it one */
+}
 
 static __always_inline u64 now(struct work *w)
 {

@@ -56,7 +56,7 @@ static __always_inline void identify(struct identity *id, struct sock *sk)
 {
 	u16 family = sk->__sk_common.skc_family;
 	struct inet_sock *inet = bpf_rdonly_cast(sk, bpf_core_type_id_kernel(struct inet_sock));
-	id->connection = bpf_get_socket_cookie(sk);
+	id->connection = cookie_of(sk);
 	id->family = family;
 	fill_address(id->local_address, sk, family, true);
 	fill_address(id->peer_address, sk, family, false);
@@ -262,7 +262,8 @@ __noinline int svc_follow(struct work *w, struct stream_state *s, struct identit
 		if (direction == TX)
 			p->segment.served = answer_begins(id->connection & COOKIE);
 		else if (first)
-			serve(id->connection & COOKIE, now(w), s->flags & SVC_SEGMENT_BLOCKING);
+			serve(serving_now(), bpf_get_current_task_btf(), id->connection & COOKIE, now(w),
+			      s->flags & SVC_SEGMENT_BLOCKING);
 	}
 	if (takes_turns(s->protocol)) {
 		bool asking = (direction == TX) != !!(s->flags & SVC_SEGMENT_SERVER);

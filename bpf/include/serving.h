@@ -7,73 +7,77 @@
 #include "maps.h"
 #include "request.h"
 
-static __always_inline struct serving *serving_now(void)
+/* What the thread works on; 0: nothing so far. */
+static __always_inline struct serving *serving_of(struct task_struct *task)
 {
-	return bpf_task_storage_get(&requests, bpf_get_current_task_btf(), 0, 0);
+	if (!track_requests || !threads_serving[task->pid & (THREADS - 1)])
+		return 0;
+	return bpf_task_storage_get(&requests, task, 0, 0);
 }
 
-static __always_inline void is_certain(volatile struct serving *s, struct task_struct *task)
+static __always_inline struct serving *serving_now(void)
+{
+	return serving_of(bpf_get_current_task_btf());
+}
+
+static __always_inline void is_certain(volatile struct serving *s, struct task_struct *task, u64 at)
 {
 	s->switches = switches_of(task);
-	s->at_ns = bpf_ktime_get_ns();
+	s->at_ns = at;
 	s->awake_ns = awake_of(task);
 }
 
-/* The thread received the first bytes of a request. */
-static __noinline int serve(u64 connection, u64 at, bool blocking)
+/* The thread received the first bytes of a request. `known`: serving_of() it; returns the same afterwards. */
+static __always_inline struct serving *serve(struct serving *known, struct task_struct *task, u64 connection, u64 at, bool blocking)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	volatile struct serving *s = bpf_task_storage_get(&requests, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!s) {
-		count(svc_counter_storage_full);
-		return 0;
+	if (!known) {
+		known = bpf_task_storage_get(&requests, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (!known) {
+			count(svc_counter_storage_full);
+			return 0;
+		}
+		threads_serving[task->pid & (THREADS - 1)] = 1;
 	}
+	volatile struct serving *s = known;
 	s->number = 0; /* the sampler may interrupt this */
 	s->connection = connection;
 	s->sampled = 0;
 	if (blocking)
 		s->switches = HOLDS;
 	else
-		is_certain(s, task);
+		is_certain(s, task, at);
 	s->number = request_number(task->pid, at);
-	return 0;
+	return known;
 }
 
 /* The connection is no longer followed, or has several requests at once. */
-static __noinline int serve_no_more(u64 connection)
+static __always_inline void serve_no_more(struct serving *s, struct sock *sk)
 {
-	struct serving *s = serving_now();
-	if (s && s->connection == connection)
+	if (s && s->number && s->connection == cookie_of(sk))
 		s->number = 0;
-	return 0;
 }
 
 /* The thread received from a socket. */
-static __noinline int heard_from(struct sock *sk)
+static __always_inline void heard_from(struct serving *s, struct task_struct *task, struct sock *sk)
 {
-	struct serving *s = serving_now();
 	if (!s || !s->number || s->switches == HOLDS)
-		return 0;
-	if (s->connection == bpf_get_socket_cookie(sk))
-		is_certain(s, bpf_get_current_task_btf()); /* more of the request: it is being worked on */
+		return;
+	if (s->connection == cookie_of(sk))
+		is_certain(s, task, bpf_ktime_get_ns()); /* more of the request: it is being worked on */
 	else
 		s->number = 0;
-	return 0;
 }
 
 /* The thread responds on a server connection: if it is another one, it works for that. */
-static __noinline int answers_on(u64 connection)
+static __always_inline void answers_on(struct serving *s, struct sock *sk)
 {
-	struct serving *s = serving_now();
-	if (s && s->switches != HOLDS && s->connection != connection)
+	if (s && s->number && s->switches != HOLDS && s->connection != cookie_of(sk))
 		s->number = 0;
-	return 0;
 }
 
 /* A request is answered. Returns 1 if its receiving thread responds and was sampled during it. */
-static __noinline int answered(u64 number)
+static __always_inline int answered(struct serving *s, u64 number)
 {
-	struct serving *s = serving_now();
 	if (!s || s->number != number)
 		return 0;
 	s->number = 0;

@@ -33,7 +33,7 @@ struct {
 
 /* Whether the owner of `slot` may have more of `size`, of which `left` is left. Returns 0, or how much it may take
  * at once so that it stays small compared to its use: half of it before each tick. */
-__noinline int svc_may_have(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
+static __always_inline int may_take(u32 slot, u64 left, u64 size, u32 tick, u32 fair)
 {
 	if (slot >= SHARED * OWNERS)
 		return 0;
@@ -52,7 +52,7 @@ static __always_inline void has(u32 slot, u32 amount)
 /* Takes spans from the budget for the owner of `slot`. Returns their number: 0 for none. */
 __noinline int svc_take_spans(u32 slot, u64 at)
 {
-	u64 since = budget_at, each = budget_ns, passed = at - since, size = budget_burst;
+	u64 since = budget.at, each = budget_ns, passed = at - since, size = budget_burst;
 	u32 first = slot >= OWNERS;
 	if ((s64)passed >= REFILL_NS && passed >= each) { /* a CPU may be slightly behind */
 		u64 more = passed / each, until = since + more * each;
@@ -60,22 +60,22 @@ __noinline int svc_take_spans(u32 slot, u64 at)
 			more = size;
 			until = at;
 		}
-		if (__sync_val_compare_and_swap(&budget_at, since, until) == since) {
+		if (__sync_val_compare_and_swap(&budget.at, since, until) == since) {
 			for (int i = 0; i < 2; i++) {
-				s64 room = size - budget_left[i];
-				__sync_fetch_and_add(&budget_left[i], (s64)more < room ? (s64)more : room);
+				s64 room = size - budget.left[i];
+				__sync_fetch_and_add(&budget.left[i], (s64)more < room ? (s64)more : room);
 			}
 		}
 	}
-	s64 left = budget_left[first];
+	s64 left = budget.left[first];
 	if (left <= 0)
 		return 0;
-	u32 taken = svc_may_have(slot, left, size, at >> LATELY_SHIFT, FAIR);
+	u32 taken = may_take(slot, left, size, at >> LATELY_SHIFT, FAIR);
 	if (taken > budget_share)
 		taken = budget_share;
 	if (!taken)
 		return 0;
-	__sync_fetch_and_add(&budget_left[first], -(s64)taken);
+	__sync_fetch_and_add(&budget.left[first], -(s64)taken);
 	has(slot, taken);
 	return taken;
 }
@@ -109,7 +109,7 @@ __noinline int svc_has_room(u32 owner, u32 bytes, u64 waiting)
 	if (waiting <= ring_wakeup_bytes || !owner)
 		return 1;
 	u32 tick = bpf_ringbuf_query(&ring, BPF_RB_CONS_POS) / half;
-	if (!svc_may_have(slot, left, half, tick, FAIR_RING))
+	if (!may_take(slot, left, half, tick, FAIR_RING))
 		return 0;
 	has(slot, bytes);
 	return 1;

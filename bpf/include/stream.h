@@ -111,7 +111,7 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 		c->ahead = 0;
 	r->request_bytes = 0;
 	r->request_head = 0;
-	struct task_struct *task = bpf_get_current_task_btf();
+	struct task_struct *task = step->task;
 	u32 pid = task->tgid;
 	if (c->pid != pid) {
 		c->pid = pid;
@@ -142,12 +142,11 @@ static __always_inline struct exchange *begin_request(struct step *step, u32 fro
 		position--; /* the call also consumed the peer's FIN, which has a sequence number */
 	r->sequence = position - (u32)w->left + from - CARRY;
 	if (track_requests && r->side == svc_side_server) {
-		u64 connection = bpf_get_socket_cookie(sk);
 		r->sampled = 0;
 		if (c->asked - c->answered == 1)
-			serve(connection, r->start_ns, c->blocking);
+			step->serving = serve(step->serving, task, cookie_of(sk), r->start_ns, c->blocking);
 		else
-			serve_no_more(connection);
+			serve_no_more(step->serving, sk);
 	}
 	return ex;
 }
@@ -404,13 +403,15 @@ static __noinline long on_step(u32 i, struct step *step)
 		return 0;
 	}
 	if (!w->segment) {
-		if (next_segment(w))
+		if (!next_segment(w)) {
+			if (c->mode == UNKNOWN && !c->joined)
+				give_up(step, svc_counter_not_recognised);
+			else
+				lose(step, w->failed ? svc_counter_fault : svc_counter_unreadable);
+			return 1;
+		}
+		if (!w->segment)
 			return 0;
-		if (c->mode == UNKNOWN && !c->joined)
-			give_up(step, svc_counter_not_recognised);
-		else
-			lose(step, w->failed ? svc_counter_fault : svc_counter_unreadable);
-		return 1;
 	}
 	if (state == START || state == HEAD)
 		on_head(step);
@@ -422,12 +423,14 @@ static __noinline long on_step(u32 i, struct step *step)
 		lose(step, w->failed);
 		return 1;
 	}
-	return c->mode == OFF;
+	return c->mode == OFF || !w->left; /* without another round, which would cost a call */
 }
 
 /* Common part of all back ends: `w` describes the bytes of one call over `sk`. */
-static __always_inline int on_data(struct sock *sk, struct conn *c, struct work *w)
+static __always_inline int on_data(struct step *step)
 {
+	struct conn *c = step->c;
+	struct work *w = step->w;
 	if (c->mode == UNKNOWN) {
 		w->kind = REQUEST;
 		if (c->stream[REQUEST].start_len && c->direction != w->direction) {
@@ -436,14 +439,13 @@ static __always_inline int on_data(struct sock *sk, struct conn *c, struct work 
 	} else {
 		w->kind = (c->mode == SERVER) == (w->direction == RX) ? REQUEST : RESPONSE;
 	}
-	struct step step = { .sk = sk, .c = c, .w = w };
 	if (ports[c->port]) { /* it was excluded since */
-		lose(&step, svc_counter_excluded);
+		lose(step, svc_counter_excluded);
 		return 0;
 	}
-	bpf_loop(MESSAGES_MAX, on_step, &step, 0);
+	bpf_loop(MESSAGES_MAX, on_step, step, 0);
 	if (w->left && !w->foreign && c->mode != OFF)
-		lose(&step, svc_counter_messages_bound);
+		lose(step, svc_counter_messages_bound);
 	return 0;
 }
 
@@ -470,7 +472,7 @@ static __noinline int end_all(struct step *step)
 /* The connection ended. May run in an interrupt of the lock's holder, so it does not wait: the holder completes it. */
 static __always_inline void on_close(struct sock *sk, struct conn *c, struct work *w)
 {
-	struct step step = { .sk = sk, .c = c, .w = w };
+	struct step step = { .sk = sk, .c = c, .w = w, .serving = serving_now() };
 	struct attempt attempt = { .c = c };
 	if (!try_lock(0, &attempt)) {
 		c->closing = 1;
@@ -481,14 +483,14 @@ static __always_inline void on_close(struct sock *sk, struct conn *c, struct wor
 }
 
 /* Releases the lock, and completes requests made since. */
-static __always_inline void leave(struct sock *sk, struct conn *c, struct work *w)
+static __always_inline void leave(struct step *step)
 {
-	struct step step = { .sk = sk, .c = c, .w = w };
+	struct conn *c = step->c;
 	if (c->lost) {
 		c->lost = 0;
-		lose(&step, svc_counter_desync);
+		lose(step, svc_counter_desync);
 	}
 	if (c->closing)
-		end_all(&step);
+		end_all(step);
 	unlock(c);
 }

@@ -281,11 +281,10 @@ static __noinline int on_carried(struct sock *sk, struct conn *c, struct tls_thr
 }
 
 /* Must be called for each call that moved bytes over a TCP socket, before any other return: `c` if there is one. */
-static __always_inline void tls_nested(struct sock *sk, struct conn *c, int direction, int bytes)
+static __always_inline void tls_nested(struct sock *sk, struct conn *c, struct task_struct *task, int direction, int bytes)
 {
-	if (!tls_attached || bytes <= 0)
+	if (!threads_tls[task->pid & (THREADS - 1)] || !tls_attached || bytes <= 0)
 		return;
-	struct task_struct *task = bpf_get_current_task_btf();
 	struct tls_thread *t = bpf_task_storage_get(&tls_threads, task, 0, 0);
 	if (!t)
 		return;

@@ -143,12 +143,13 @@ int svc_tls_enter(struct pt_regs *ctx)
 		forget_session(&key);
 		return 0;
 	}
-	struct tls_thread *t =
-		bpf_task_storage_get(&tls_threads, bpf_get_current_task_btf(), 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct tls_thread *t = bpf_task_storage_get(&tls_threads, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
 		count(svc_counter_storage_full);
 		return 0;
 	}
+	threads_tls[task->pid & (THREADS - 1)] = 1;
 	if (!call_begins(t, regs, function))
 		return 0;
 	if (bpf_map_lookup_elem(&tls_sessions, &key))
