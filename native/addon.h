@@ -5,6 +5,7 @@
 #ifndef SVC_ADDON_H
 #define SVC_ADDON_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -56,12 +57,18 @@ struct object {
   struct bpf_object *bpf; /* NULL: closed */
   struct link *links;
   int references;
-  enum { OPENED, LOADED, FAILED } state;
+  enum { OPENED, LOADING, LOADED, FAILED } state;
+  pthread_t loader; /* while LOADING */
+  bool ahead;       /* objectLoad returns what objectLoadAhead began */
+  int error;        /* of the load */
+  struct text text; /* captured during the load, until it is returned */
   char name[MAX_NAME];
 };
 void object_release(void *data);
-/* Read a handle of an open object, and the name of one of its programs. NULL: an exception is pending. */
+/* Read a handle of an open object, waiting for its load; of one that is not loaded yet; and the name of one of its
+ * programs. NULL: an exception is pending. */
 struct object *read_object(napi_env env, napi_value value);
+struct object *read_opened(napi_env env, napi_value value);
 struct bpf_program *read_program(napi_env env, struct object *object, napi_value value);
 
 struct map {

@@ -2,6 +2,7 @@
 #include "addon.h"
 
 #include <bpf/bpf.h>
+#include <bpf/btf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,21 +40,16 @@ static bool is_per_cpu(uint32_t type)
          type == BPF_MAP_TYPE_LRU_PERCPU_HASH || type == BPF_MAP_TYPE_PERCPU_CGROUP_STORAGE;
 }
 
-static napi_value map_open(napi_env env, napi_callback_info info)
+static struct bpf_map *find_map(napi_env env, struct object *object, const char *name)
 {
-  napi_value argument[2];
-  void *data;
-  char name[MAX_NAME];
-  if (!read_arguments(env, info, 2, argument) || !read_handle(env, argument[0], &object_tag, "a BPF object", &data) ||
-      !read_name(env, argument[1], "the map's name", name))
-    return NULL;
-  struct object *object = data;
-  if (!object->bpf || object->state != LOADED)
-    return throw_errno(env, EBADF, "cannot open map '%s' (BPF object '%s' is %s)", name, object->name,
-                       object->bpf ? "not loaded" : "closed");
   struct bpf_map *bpf = bpf_object__find_map_by_name(object->bpf, name);
   if (!bpf)
-    return throw_errno(env, ENOENT, "cannot open map '%s' of BPF object '%s'", name, object->name);
+    throw_errno(env, ENOENT, "cannot open map '%s' of BPF object '%s'", name, object->name);
+  return bpf;
+}
+
+static napi_value new_map(napi_env env, struct object *object, const struct bpf_map *bpf, const char *name)
+{
   int cpus = libbpf_num_possible_cpus();
   if (cpus < 0)
     return throw_errno(env, cpus, "cannot count the CPUs");
@@ -89,6 +85,62 @@ static napi_value map_open(napi_env env, napi_callback_info info)
   set_number(env, handle, "maxEntries", map->max_entries);
   napi_object_freeze(env, handle);
   return handle;
+}
+
+static napi_value map_open(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  void *data;
+  char name[MAX_NAME];
+  if (!read_arguments(env, info, 2, argument) || !read_handle(env, argument[0], &object_tag, "a BPF object", &data) ||
+      !read_name(env, argument[1], "the map's name", name))
+    return NULL;
+  struct object *object = data;
+  if (!object->bpf || object->state != LOADED)
+    return throw_errno(env, EBADF, "cannot open map '%s' (BPF object '%s' is %s)", name, object->name,
+                       object->bpf ? "not loaded" : "closed");
+  struct bpf_map *bpf = find_map(env, object, name);
+  return bpf ? new_map(env, object, bpf, name) : NULL;
+}
+
+/* The object loads its types only with itself; storage of tasks requires them. NULL: none. */
+static struct btf *load_types(const struct object *object)
+{
+  uint32_t size;
+  const struct btf *types = bpf_object__btf(object->bpf);
+  const void *raw = types ? btf__raw_data(types, &size) : NULL;
+  struct btf *copy = raw ? btf__new(raw, size) : NULL;
+  if (copy && btf__load_into_kernel(copy) == 0)
+    return copy;
+  btf__free(copy);
+  return NULL;
+}
+
+/* The load then uses it as it uses a shared one. */
+static napi_value map_make(napi_env env, napi_callback_info info)
+{
+  napi_value argument[2];
+  struct object *object;
+  struct bpf_map *bpf;
+  char name[MAX_NAME];
+  if (!read_arguments(env, info, 2, argument) || !(object = read_opened(env, argument[0])) ||
+      !read_name(env, argument[1], "the map's name", name) || !(bpf = find_map(env, object, name)))
+    return NULL;
+  LIBBPF_OPTS(bpf_map_create_opts, options, .map_flags = bpf_map__map_flags(bpf));
+  struct btf *types = load_types(object);
+  if (types) {
+    options.btf_fd = btf__fd(types);
+    options.btf_key_type_id = bpf_map__btf_key_type_id(bpf);
+    options.btf_value_type_id = bpf_map__btf_value_type_id(bpf);
+  }
+  int fd = bpf_map_create(bpf_map__type(bpf), name, bpf_map__key_size(bpf), bpf_map__value_size(bpf),
+                          bpf_map__max_entries(bpf), &options);
+  btf__free(types);
+  int error = fd < 0 ? fd : bpf_map__reuse_fd(bpf, fd);
+  if (fd >= 0)
+    close(fd); /* the object has its own */
+  return error ? throw_errno(env, error, "cannot create map '%s' of BPF object '%s'", name, object->name)
+               : new_map(env, object, bpf, name);
 }
 
 static bool read_key(napi_env env, napi_value value, struct map *map, uint8_t **key)
@@ -275,6 +327,7 @@ static napi_value map_view(napi_env env, napi_callback_info info)
 
 const struct function map_functions[] = {
   { "mapOpen", map_open },
+  { "mapMake", map_make },
   { "mapLookup", map_lookup },
   { "mapUpdate", map_update },
   { "mapDelete", map_delete },

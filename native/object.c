@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 /* A link is referenced by its object, which detaches it on close, and by its JavaScript handle; the last one frees
@@ -43,8 +44,42 @@ static void link_release(void *data)
     free(link);
 }
 
+/* The initial values of global data are in the kernel now. libbpf keeps its copies in shared memory, of 8 MB for profiles;
+ * from version 1.5 on they are the maps themselves, which refuse this. */
+static void forget_initial_values(struct bpf_object *bpf)
+{
+  struct bpf_map *map;
+  bpf_object__for_each_map(map, bpf) {
+    size_t size;
+    void *value = (void *)bpf_map__initial_value(map, &size);
+    if (value)
+      madvise(value, size, MADV_REMOVE);
+  }
+}
+
+static void *run_load(void *data)
+{
+  struct object *object = data;
+  begin_capture(&object->text);
+  /* libbpf loads a rejected program once more with a log, which it prints. */
+  object->error = -bpf_object__load(object->bpf);
+  end_capture();
+  if (!object->error)
+    forget_initial_values(object->bpf);
+  return NULL;
+}
+
+static void end_load(struct object *object)
+{
+  if (object->state != LOADING)
+    return;
+  pthread_join(object->loader, NULL);
+  object->state = object->error ? FAILED : LOADED;
+}
+
 static void close_object(struct object *object)
 {
+  end_load(object);
   while (object->links)
     detach(object->links);
   bpf_object__close(object->bpf);
@@ -57,6 +92,7 @@ void object_release(void *data)
   if (--object->references > 0)
     return;
   close_object(object);
+  free(object->text.bytes);
   free(object);
 }
 
@@ -68,6 +104,7 @@ struct object *read_object(napi_env env, napi_value value)
   struct object *object = data;
   if (!object->bpf)
     throw_errno(env, EBADF, "cannot use BPF object '%s' (it is closed)", object->name);
+  end_load(object);
   return object->bpf ? object : NULL;
 }
 
@@ -81,6 +118,11 @@ static struct object *read_object_in(napi_env env, napi_value value, int state)
               : state == OPENED       ? "this must be set before it is loaded"
                                       : "its load failed: open it again");
   return NULL;
+}
+
+struct object *read_opened(napi_env env, napi_value value)
+{
+  return read_object_in(env, value, OPENED);
 }
 
 struct bpf_program *read_program(napi_env env, struct object *object, napi_value value)
@@ -271,33 +313,55 @@ static napi_value object_set_autoload(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
+/* Loads on a thread if `ahead` and there is one, else on this one. */
+static void load(struct object *object, bool ahead)
+{
+  /* A pending signal ends the verifier with EAGAIN, and libbpf gives up at the fifth time: verification that takes half
+   * a second would never succeed beside a timer's signals. The thread inherits the mask. */
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  object->state = LOADING;
+  if (!ahead || pthread_create(&object->loader, NULL, run_load, object) != 0) {
+    run_load(object);
+    object->state = object->error ? FAILED : LOADED;
+  }
+  pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+static napi_value object_load_ahead(napi_env env, napi_callback_info info)
+{
+  napi_value argument[1];
+  struct object *object;
+  if (!read_arguments(env, info, 1, argument) || !(object = read_object_in(env, argument[0], OPENED)))
+    return NULL;
+  load(object, true);
+  object->ahead = true;
+  return make_undefined(env);
+}
+
 static napi_value object_load(napi_env env, napi_callback_info info)
 {
   napi_value argument[1], result, log;
   struct object *object;
-  if (!read_arguments(env, info, 1, argument) || !(object = read_object_in(env, argument[0], OPENED)))
+  if (!read_arguments(env, info, 1, argument) || !(object = read_object(env, argument[0])))
     return NULL;
-  struct text text;
+  if (!object->ahead) {
+    if (!read_object_in(env, argument[0], OPENED))
+      return NULL;
+    load(object, false);
+  }
+  object->ahead = false;
   char code[32] = "";
-  /* A pending signal ends the verifier with EAGAIN, and libbpf gives up at the fifth time: verification that takes half
-   * a second would never succeed beside a timer's signals. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  begin_capture(&text);
-  /* libbpf loads a rejected program once more with a log, which it prints. */
-  int error = -bpf_object__load(object->bpf);
-  end_capture();
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-  object->state = error ? FAILED : LOADED;
-  if (error)
-    errno_name(error, code);
+  if (object->error)
+    errno_name(object->error, code);
   bool made = napi_create_object(env, &result) == napi_ok &&
-              napi_create_string_utf8(env, text.bytes ? text.bytes : "", text.length, &log) == napi_ok;
-  free(text.bytes);
+              napi_create_string_utf8(env, object->text.bytes ? object->text.bytes : "", object->text.length, &log) == napi_ok;
+  free(object->text.bytes);
+  object->text = (struct text){ 0 };
   if (!made)
     return NULL;
-  set_number(env, result, "errno", error);
+  set_number(env, result, "errno", object->error);
   set_string(env, result, "code", code);
   napi_set_named_property(env, result, "log", log);
   return result;
@@ -444,6 +508,7 @@ const struct function object_functions[] = {
   { "objectReuseMap", object_reuse_map },
   { "objectSetData", object_set_data },
   { "objectSetAutoload", object_set_autoload },
+  { "objectLoadAhead", object_load_ahead },
   { "objectLoad", object_load },
   { "objectAttach", object_attach },
   { "perfEventAttach", perf_event_attach },

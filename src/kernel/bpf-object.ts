@@ -9,6 +9,8 @@ export interface LoadOptions {
   readonly prepare?: (object: ObjectHandle) => void
   /** Programs that may be omitted if the kernel rejects them. */
   readonly optional?: readonly string[]
+  /** A first attempt that has begun (`beginLoad`). */
+  readonly begun?: ObjectHandle | undefined
 }
 
 /** The kernel rejected an object. `log` is complete, `message` is one line. */
@@ -64,11 +66,11 @@ export class BpfObject implements LoadedObject {
   static load(native: Native, bytes: Uint8Array, options: LoadOptions): BpfObject {
     const optional = new Set(options.optional)
     const leftOut = new Map<string, string>()
-    for (;;) {
-      const handle = native.objectOpen(bytes, options.name)
+    for (let { begun } = options; ; begun = undefined) {
+      const handle = begun ?? native.objectOpen(bytes, options.name)
       let done = false
       try {
-        options.prepare?.(handle)
+        if (begun === undefined) options.prepare?.(handle)
         for (const program of leftOut.keys()) native.objectSetAutoload(handle, program, false)
         const { errno, code, log } = native.objectLoad(handle)
         done = errno === 0

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { findAsset } from './assets.ts'
 import { BpfObject, LoadError, type LoadOptions } from './bpf-object.ts'
+import { takeBegun } from './load-ahead.ts'
 import type { Native } from './native.ts'
 import { setOwnerSeeds } from './owner-seeds.ts'
 
@@ -41,18 +42,23 @@ export function loadBuild(
   build: Build,
   { prepare, ...options }: Omit<LoadOptions, 'name'> = {},
 ): BpfObject {
-  const file = build === 'old' ? oldFile(name) : `${name}.bpf.o`
+  const file = build === 'old' ? oldFile(name) : newFile(name)
   const path = findAsset(file)
   if (path === undefined) throw new Error(`cannot find ${file}: reinstall the package`)
   return BpfObject.load(native, readFileSync(path), {
     ...options,
     name,
+    begun: takeBegun(file),
     prepare: object => {
       if (build === 'old' && native.objectMaps(object).some(map => map.name === oldSeeds))
         setOwnerSeeds(native, object, 0, { section: oldSeeds })
       prepare?.(object)
     },
   })
+}
+
+export function newFile(name: string): string {
+  return `${name}.bpf.o`
 }
 
 function oldFile(name: string): string {

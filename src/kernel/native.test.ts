@@ -116,16 +116,20 @@ test('the clocks belong together', () => {
   assert.ok(again.monotonicNs > monotonicNs)
 })
 
-test('the process can be named, its locked memory unbound, its heap trimmed', () => {
+test('the process can be named, its locked memory unbound, its unused memory given back', () => {
   const script = `native.setProcessName('svc-of-a-long-name')
     let limit
     try { native.bumpMemlock() } catch (error) { limit = error.code }
-    native.trimHeap()
     const { readFileSync } = await import('node:fs')
+    const filePages = () => Number(/RssFile:\\s+(\\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))[1])
+    const before = filePages()
+    native.giveBackMemory()
+    const gaveBack = filePages() < before / 2
     const locked = /Max locked memory +(\\S+)/.exec(readFileSync('/proc/self/limits', 'utf8'))[1]
-    console.log(JSON.stringify([readFileSync('/proc/self/comm', 'utf8'), limit ?? locked]))`
-  const [name, limit] = run(script) as [string, string]
+    console.log(JSON.stringify([readFileSync('/proc/self/comm', 'utf8'), limit ?? locked, gaveBack]))`
+  const [name, limit, gaveBack] = run(script) as [string, string, boolean]
   assert.equal(name, 'svc-of-a-long-n\n')
+  assert.ok(gaveBack, 'pages of the runtime stayed')
   // Root in a container may lack CAP_SYS_RESOURCE, so a shell tells what is allowed.
   const allowed = spawnSync('sh', ['-c', 'ulimit -l unlimited']).status === 0
   assert.equal(limit, allowed ? 'unlimited' : 'EPERM')
@@ -222,7 +226,15 @@ test('handles that are dropped give back what they hold', { skip: withoutBpf }, 
 })
 
 /** Functions that take no arguments, so that nothing can be wrong with them. */
-const withoutArguments = ['numCpus', 'bumpMemlock', 'clock', 'trimHeap', 'statsEnable', 'uname', 'memoryFile']
+const withoutArguments = [
+  'numCpus',
+  'bumpMemlock',
+  'clock',
+  'giveBackMemory',
+  'statsEnable',
+  'uname',
+  'memoryFile',
+]
 
 test('every function that takes arguments refuses none, wrong types and wrong handles', () => {
   const exported = native as unknown as Record<string, (...values: unknown[]) => unknown>

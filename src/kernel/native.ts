@@ -28,6 +28,8 @@ export interface Native {
   objectSetData(object: ObjectHandle, section: string, offset: number, bytes: Uint8Array): void
   /** Before the load: excludes a program, or includes it again. */
   objectSetAutoload(object: ObjectHandle, program: string, on: boolean): void
+  /** Begins a load on another thread, which `objectLoad` completes. Most other uses of the object wait for it. */
+  objectLoadAhead(object: ObjectHandle): void
   /** Creates the maps and verifies the programs. After a failure only `objectClose` may follow. */
   objectLoad(object: ObjectHandle): LoadResult
   /** Attaches by the program's section. The object keeps the link, even if its handle is dropped. */
@@ -65,6 +67,8 @@ export interface Native {
   uprobeDetach(uprobe: UprobeHandle): Promise<void>
 
   mapOpen(object: ObjectHandle, name: string): MapHandle
+  /** Before the load: creates a map now, so that another object can share it (`objectReuseMap`) before this one is loaded. */
+  mapMake(object: ObjectHandle, name: string): MapHandle
   /** False: no such key. `value` takes `slotSize` bytes. */
   mapLookup(map: MapHandle, key: Uint8Array, value: Uint8Array): boolean
   /** `flags`: 0 any, 1 only if absent (else EEXIST), 2 only if present (else ENOENT). A full map is E2BIG. */
@@ -203,8 +207,11 @@ export interface Native {
   nextData(fd: number, offset: number): number
   /** Duplicates a descriptor of an open file or socket, with close-on-exec; the caller closes it. */
   duplicate(fd: number): number
-  /** Returns free memory of the C heap to the system; true if there was some. */
-  trimHeap(): boolean
+  /**
+   * Returns memory to the system that is not needed now: free memory of the C heap, and resident pages of the
+   * runtime's file, of which the used ones come back from the page cache.
+   */
+  giveBackMemory(): void
   /**
    * Makes the kernel measure run time and count of all programs (5.8) until `statsDisable` or the end of the process.
    */

@@ -9,6 +9,7 @@ import type { Operation } from '../view/api/operation.ts'
 import { operations } from '../view/api/routes.ts'
 import type { AgentView, Browsers, RunningAgent } from '../view/api/types.ts'
 import { banner } from './agent/banner.ts'
+import { dropLoads } from './agent/begin-loads.ts'
 import { failureText } from './agent/kernel-state.ts'
 import { contentsOf } from './agent/reload.ts'
 import type { StartOptions } from './agent/subsystem.ts'
@@ -42,6 +43,7 @@ export async function startAgent(options: StartOptions): Promise<RunningAgent> {
   try {
     const starting = running.of(selfTraces).begin('start')
     await running.create()
+    dropLoads()
     if (loaded.config.agent.ebpf.required) refuseWithoutEbpf(running)
     const view = await serve(running)
     await running.start()

@@ -30,19 +30,19 @@ function dues(
 
 test('after a burst memory is collected as soon as there is little to do, and while that gives some back', () => {
   const rest = new MemoryRest()
-  assert.deepEqual(dues(rest, 0, 60, 0.05, 50, 50), [], 'nothing was taken')
-  assert.deepEqual(dues(rest, 60, 15, 0.05, 120, 90), [60])
+  assert.deepEqual(dues(rest, 0, 400, 0.05, 50, 50), [5, 45, 125], 'what only the start needed')
+  assert.deepEqual(dues(rest, 460, 15, 0.05, 120, 90), [460])
   // Tables let go of the rest later.
-  assert.deepEqual(dues(rest, 75, 10, 0.05, 90, 60), [80])
-  assert.deepEqual(dues(rest, 85, 30, 0.05, 60, 51), [100])
-  assert.deepEqual(dues(rest, 115, 600, 0.05, 52, 51), [120, 160, 240])
-  assert.deepEqual(dues(rest, 715, 600, 0.05, 52, 51), [])
+  assert.deepEqual(dues(rest, 475, 10, 0.05, 90, 60), [480])
+  assert.deepEqual(dues(rest, 485, 30, 0.05, 60, 51), [500])
+  assert.deepEqual(dues(rest, 515, 600, 0.05, 52, 51), [520, 560, 640])
+  assert.deepEqual(dues(rest, 1115, 600, 0.05, 52, 51), [])
 })
 
 test('memory that stays taken is not collected again and again', () => {
   const rest = new MemoryRest()
   dues(rest, 0, 10, 0.05, 50, 50)
-  assert.deepEqual(dues(rest, 10, 600, 0.05, 120, 119), [10, 30, 70, 150])
+  assert.deepEqual(dues(rest, 10, 600, 0.05, 120, 119), [25, 45, 85, 165])
 })
 
 test('under load collections are a minute apart, however much is taken', () => {

@@ -37,20 +37,22 @@ export class MemoryRest {
   #lookedBusyMs = 0
   #isQuiet = false
   #beforeBytes = 0
-  /** Collections since the last growth that freed too little. */
-  #inVain = mostInVain
+  /** Collections since the last growth that freed too little; the start counts as growth. */
+  #inVain = 0
 
   /** Whether to collect now, when idle or when busy; undefined: not now. */
   due({ nowMs, busyMs, anonymousBytes }: MemoryMoment): 'quiet' | 'busy' | undefined {
     this.#lowestBytes = Math.min(this.#lowestBytes, anonymousBytes)
     const sinceLook = nowMs - this.#lookedMs
     if (sinceLook >= quietMs) {
-      this.#isQuiet = (busyMs - this.#lookedBusyMs) / sinceLook < quietPart
+      // The first look is of no period.
+      this.#isQuiet =
+        sinceLook < Number.POSITIVE_INFINITY && (busyMs - this.#lookedBusyMs) / sinceLook < quietPart
       this.#lookedMs = nowMs
       this.#lookedBusyMs = busyMs
     }
     this.#beforeBytes = anonymousBytes
-    // The first growth is collected at once when idle.
+    // The first time is as soon as there is little to do.
     this.#restedMs ??= nowMs - restMs
     const sinceRest = nowMs - this.#restedMs
     const isGrown = anonymousBytes - this.#lowestBytes >= grownBytes

@@ -9,7 +9,7 @@ import { MemoryRest } from '../../foundation/lib/memory-rest.ts'
 import { agentBytes, memoryBounds } from '../../foundation/lib/memory-room.ts'
 import { pageSizeBytes } from '../../foundation/lib/page-size.ts'
 import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
-import { loadNative, Unsupported } from '../../kernel/native.ts'
+import { giveBackMemory } from '../../kernel/give-back.ts'
 
 /** Interval of measuring, in milliseconds. */
 const lookMs = 500
@@ -102,10 +102,7 @@ export class Memory {
     const busyMs = (user + system) / 1000 + waitedMs()
     const due = this.#rest.due({ nowMs, busyMs, anonymousBytes })
     if (due === undefined) return
-    // A runtime that was not started by bin/svc has no gc. The thorough one collects several times.
-    globalThis.gc?.({ type: 'major', execution: 'sync', flavor: due === 'quiet' ? 'last-resort' : 'regular' })
-    const native = loadNative()
-    if (!(native instanceof Unsupported)) native.trimHeap()
+    giveBackMemory(due === 'quiet')
     this.#rest.done({ nowMs, anonymousBytes: anonymousPages() * pageSizeBytes() })
   }
 

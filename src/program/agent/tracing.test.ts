@@ -18,7 +18,8 @@ import { ProcessTable } from '../../identity/entities/process-table.ts'
 import type { Intake } from '../../pipeline/batcher.ts'
 import { type Ledger, openLedger } from '../../pipeline/ledger.ts'
 import type { Items } from '../../pipeline/pipeline.ts'
-import { captureOptions, startTracing, Tracing, type TracingOptions } from './tracing.ts'
+import { captureOptions } from './capture-options.ts'
+import { startTracing, Tracing, type TracingOptions } from './tracing.ts'
 
 /** Two whose requests are counted, and one whose port comes and goes. */
 let peers: Peers[] = []

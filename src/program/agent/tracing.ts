@@ -19,13 +19,7 @@ import type { ProcessSelector, SelectionRules } from '../../identity/entities/se
 import { loadNative, type MapHandle, Unsupported } from '../../kernel/native.ts'
 import { firstMissing, ownPids } from '../../kernel/needs.ts'
 import type { Pipeline } from '../../pipeline/pipeline.ts'
-import type {
-  Backend,
-  Capture,
-  CaptureCounter,
-  CaptureOptions,
-  CaptureRules,
-} from '../../signals/capture/capture.ts'
+import type { Backend, Capture, CaptureCounter } from '../../signals/capture/capture.ts'
 import { backends } from '../../signals/capture/index.ts'
 import { kernelDrops } from '../../signals/capture/kernel-drops.ts'
 import type { TlsProbes } from '../../signals/capture/tls/tls-probes.ts'
@@ -37,6 +31,7 @@ import { Streams } from '../../signals/traces/tracing/streams.ts'
 import { Tracer } from '../../signals/traces/tracing/tracer.ts'
 import type { TracerOptions, TracerRules } from '../../signals/traces/tracing/tracer-options.ts'
 import { TracingSink } from '../../signals/traces/tracing/tracing-sink.ts'
+import { captureOptions, captureRules } from './capture-options.ts'
 import { readInsideTls, type TracingLimit } from './inside-tls.ts'
 import { RedExport } from './red-export.ts'
 import { SpanBudget } from './span-budget.ts'
@@ -53,11 +48,6 @@ const routesShare = 1 / 6
 const linkDrainMs = 20
 /** Longest wait at the end for the kernel to detach from TLS libraries. */
 const mostLettingGoMs = 3000
-/** Memory for records waiting to be read, besides the ring: both sides of 10,000 requests with long heads, */
-const backlogBytes = 24 * 2 ** 20
-/** and at most this share of table memory, which does not include it. */
-const backlogShare = 2 / 3
-
 /** Why tracing does not run, or what is missing, and the hint. */
 export interface TracingFault {
   readonly reason: string
@@ -409,37 +399,8 @@ export function startTracing(options: TracingOptions): Tracing | TracingFault {
   }
 }
 
-/** Options of the kernel side. */
-export function captureOptions(
-  config: Config,
-  protocols: readonly string[],
-  governor?: MemoryGovernor,
-): CaptureOptions {
-  const { ringbuf_size, perf_buffer_size, network } = config.agent.ebpf
-  return {
-    ...captureRules(network),
-    ringBytes: ringbuf_size,
-    perfBytes: perf_buffer_size,
-    backlogBytes: Math.min(backlogBytes, governor?.limitOf(backlogShare) ?? backlogBytes),
-    captureBytes: network.capture_bytes,
-    protocols,
-    boundsNs: kernelBounds.map(bound => Math.round(bound * 1e9)),
-  }
-}
-
 type Ebpf = Config['agent']['ebpf']
 type Network = Ebpf['network']
-
-function captureRules({ include_ports, exclude_ports, sampling }: Network): CaptureRules {
-  return {
-    includePorts: include_ports,
-    excludePorts: exclude_ports,
-    maxPerSecond: sampling.max_spans_per_second,
-    alwaysErrors: sampling.always_errors,
-    alwaysSlow: sampling.always_slow,
-    slowNs: sampling.slow_threshold * 1e6,
-  }
-}
 
 function tracerRules({ sampling, propagation, exclude_paths }: Network): TracerRules {
   return {

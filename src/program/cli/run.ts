@@ -15,6 +15,12 @@ export const run: Command = {
   run: async args => {
     const { runAgent } = await import('./run-agent.ts')
     // A failed start may have left something open that would keep the process alive.
-    endProcess(await runAgent(args, async options => (await import('../agent.ts')).startAgent(options)))
+    endProcess(
+      await runAgent(args, async options => {
+        const { beginLoads } = await import('../agent/begin-loads.ts')
+        beginLoads(options.loaded.config)
+        return (await import('../agent.ts')).startAgent(options)
+      }),
+    )
   },
 }

@@ -4,7 +4,8 @@ import { connectBounds, NetworkPair, rttBounds } from '../../foundation/model/ne
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import { bss, rodata, svcNetKey, svcNetPair, svcNetSide } from '../../kernel/gen/net.ts'
 import { readIterator, runIterator } from '../../kernel/iterator.ts'
-import { loadObject } from '../../kernel/load-object.ts'
+import { beginLoad } from '../../kernel/load-ahead.ts'
+import { loadObject, newFile } from '../../kernel/load-object.ts'
 import {
   batchCursor,
   batchDone,
@@ -18,6 +19,7 @@ import { RecordTexts } from './record-texts.ts'
 
 const programs = ['svc_net_state', 'svc_net_destroy', 'svc_net_reset_received', 'svc_net_reset_sent'] as const
 const server = svcNetSide.indexOf('server')
+const mostPairs = 16_384
 /** Small, as each entry may require a lookup of its process. */
 const batchEntries = 64
 /** Milliseconds of work before yielding. */
@@ -41,6 +43,11 @@ interface Known {
 
 /** Memory of a pair: its key and its numbers. */
 const knownBytes = 720
+
+/** Begins to load the programs of a `NetworkProbe`. */
+export function beginNetwork(native: Native): void {
+  beginLoad(native, newFile('net'), { name: 'net', prepare: handle => prepare(native, handle, mostPairs) })
+}
 
 /** Losses of the kernel side. */
 export interface NetworkCounters {
@@ -75,7 +82,7 @@ export class NetworkProbe {
    * Loads and attaches. Throws if the kernel rejects the programs; nothing remains loaded then. `maxPairs`: at most the
    * size of the kernel's table.
    */
-  constructor(native: Native, maxPairs = 16_384) {
+  constructor(native: Native, maxPairs = mostPairs) {
     this.#native = native
     counted(this)
     const { object } = loadObject(native, 'net', { prepare: handle => prepare(native, handle, maxPairs) })

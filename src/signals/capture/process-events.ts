@@ -12,7 +12,8 @@ import type { MetricDeclaration } from '../../foundation/model/metric-declaratio
 import type { ProcessNews } from '../../foundation/model/process-news.ts'
 import type { BpfObject } from '../../kernel/bpf-object.ts'
 import { bss, svcProcessEvent, svcProcessKind } from '../../kernel/gen/process.ts'
-import { loadObject } from '../../kernel/load-object.ts'
+import { beginLoad } from '../../kernel/load-ahead.ts'
+import { loadObject, newFile } from '../../kernel/load-object.ts'
 import type { Native, RingHandle } from '../../kernel/native.ts'
 
 const programs = ['svc_process_exec', 'svc_process_fork', 'svc_process_exit'] as const
@@ -48,6 +49,11 @@ export const processMetrics = {
     'svc.process.exit.signal',
   ]),
   oomKills: counter('svc.process.oom_kills', 'Processes that the kernel killed for lack of memory.'),
+}
+
+/** Begins to load the programs of `ProcessEvents`. */
+export function beginProcessEvents(native: Native): void {
+  beginLoad(native, newFile('process'), { name: 'process' })
 }
 
 /** Counts for the whole host since the start. */

@@ -16,6 +16,7 @@ import {
   svcThread,
 } from '../../kernel/gen/sock.ts'
 import { readIterator } from '../../kernel/iterator.ts'
+import { beginLoad, takeBegun } from '../../kernel/load-ahead.ts'
 import {
   batchCursor,
   batchDone,
@@ -93,7 +94,7 @@ export class SocketCapture extends DrainedCapture implements Capture {
   readonly #globals: ArrayBuffer
   readonly #counted = new Map<string, Counted>()
   readonly #buckets = new Float64Array(svcRed.bucketsSize / 8)
-  #attached: readonly string[] = []
+  readonly #attached: readonly string[]
   #clockAt = 0
   /** Time of the newest record but those of threads. */
   #newestNs = 0
@@ -113,7 +114,7 @@ export class SocketCapture extends DrainedCapture implements Capture {
     this.#clock = options.clock
     const file = backend.objectFor(options.captureBytes)
     const path = file && findAsset(file)
-    if (!path) {
+    if (!file || !path) {
       throw new Error(
         `BPF object ${file} for captures of ${options.captureBytes} bytes not found; run tools/setup`,
       )
@@ -123,9 +124,11 @@ export class SocketCapture extends DrainedCapture implements Capture {
     } catch {
       // Only kernels before 5.11 count maps against the limit; they report it when they reject a map.
     }
+    this.#attached = maySkip(options.kernel) ? [...backend.programs, ...backend.again] : backend.programs
     this.object = BpfObject.load(native, readFileSync(path), {
       name: backend.name,
-      prepare: object => this.#prepare(object, options),
+      prepare: object => prepare(native, object, backend, options),
+      begun: takeBegun(file),
     })
     let ring: RingHandle | undefined
     try {
@@ -266,33 +269,6 @@ export class SocketCapture extends DrainedCapture implements Capture {
     this.object.close()
   }
 
-  #prepare(object: ObjectHandle, options: CaptureOptions): void {
-    const { again, layout, programs } = this.backend
-    const { rodata } = layout
-    const twice = maySkip(options.kernel)
-    this.#attached = twice ? [...programs, ...again] : programs
-    for (const map of ['scratch', 'parts']) this.#native.objectSetMaxEntries(object, map, twice ? 6 : 4)
-    for (const program of again) this.#native.objectSetAutoload(object, program, twice)
-    this.#native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
-    this.#native.objectSetMaxEntries(object, 'ring', options.ringBytes)
-    for (const program of this.backend.uprobes) this.#native.uprobePrepare(object, program)
-    const set = (offset: number, size: 4 | 8, value: number) => {
-      const bytes = Buffer.alloc(size)
-      if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
-      else bytes.writeUIntLE(value, 0, size)
-      this.#native.objectSetData(object, '.rodata', offset, bytes)
-    }
-    set(rodata.captureBytes, 4, options.captureBytes)
-    set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
-    setOwnerSeeds(this.#native, object, rodata.ownerSeeds)
-    if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
-      throw new RangeError(
-        `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,
-      )
-    }
-    for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)
-  }
-
   #bootstrap(): number {
     const link = this.object.attach(this.backend.bootstrap)
     const { bytes } = readIterator(this.#native, link, iteratorBytes)
@@ -408,6 +384,59 @@ export class SocketCapture extends DrainedCapture implements Capture {
     known.idle = 0
     this.#sink.counted(this.#reader.counted(key), count, sumNs, this.#buckets)
   }
+}
+
+/**
+ * Begins to load the object of a capture with the same options. Returns its map `requests`, if it can be shared before
+ * it is loaded.
+ */
+export function beginCapture(
+  native: Native,
+  backend: CaptureBackend,
+  options: CaptureOptions,
+): MapHandle | undefined {
+  const file = backend.objectFor(options.captureBytes)
+  let requests: MapHandle | undefined
+  if (file !== undefined)
+    beginLoad(native, file, {
+      name: backend.name,
+      prepare: object => {
+        prepare(native, object, backend, options)
+        requests = native.mapMake(object, 'requests')
+      },
+    })
+  return requests
+}
+
+function prepare(
+  native: Native,
+  object: ObjectHandle,
+  backend: CaptureBackend,
+  options: CaptureOptions,
+): void {
+  const { again, layout, uprobes } = backend
+  const { rodata } = layout
+  const twice = maySkip(options.kernel)
+  for (const map of ['scratch', 'parts']) native.objectSetMaxEntries(object, map, twice ? 6 : 4)
+  for (const program of again) native.objectSetAutoload(object, program, twice)
+  native.objectSetData(object, '.rodata', rodata.callsComeTwice, Uint8Array.of(Number(twice)))
+  native.objectSetMaxEntries(object, 'ring', options.ringBytes)
+  for (const program of uprobes) native.uprobePrepare(object, program)
+  const set = (offset: number, size: 4 | 8, value: number) => {
+    const bytes = Buffer.alloc(size)
+    if (size === 8) bytes.writeBigUInt64LE(BigInt(Math.round(value)))
+    else bytes.writeUIntLE(value, 0, size)
+    native.objectSetData(object, '.rodata', offset, bytes)
+  }
+  set(rodata.captureBytes, 4, options.captureBytes)
+  set(rodata.ringWakeupBytes, 8, options.ringBytes / 4)
+  setOwnerSeeds(native, object, rodata.ownerSeeds)
+  if (options.boundsNs.length * 8 !== rodata.svcBoundsNsSize) {
+    throw new RangeError(
+      `the BPF program has ${rodata.svcBoundsNsSize / 8} histogram bounds, not ${options.boundsNs.length}`,
+    )
+  }
+  for (const [i, bound] of options.boundsNs.entries()) set(rodata.svcBoundsNs + 8 * i, 8, bound)
 }
 
 const kind = {

@@ -2,8 +2,9 @@
 
 import { type BpfObject, LoadError } from '../../kernel/bpf-object.ts'
 import { rodata } from '../../kernel/gen/profile.ts'
-import { type Build, loadBuild } from '../../kernel/load-object.ts'
-import type { MapHandle, Native } from '../../kernel/native.ts'
+import { beginLoad, dropBegun } from '../../kernel/load-ahead.ts'
+import { type Build, loadBuild, newFile } from '../../kernel/load-object.ts'
+import type { MapHandle, Native, ObjectHandle } from '../../kernel/native.ts'
 
 export const offCpuProgram = 'svc_profile_off_cpu'
 
@@ -17,6 +18,31 @@ const attempts: readonly { readonly build: Build; readonly plain: boolean }[] = 
 
 /** Errors that affect all programs equally: permissions and memory. */
 const forAll: ReadonlySet<string> = new Set(['EPERM', 'ENOMEM'])
+
+/** Id of the map with which the first attempt has begun. */
+let begunWith: number | undefined
+
+/** Begins the first attempt. */
+export function beginStackObject(native: Native, requests: MapHandle | undefined): void {
+  begunWith = requests?.id
+  beginLoad(native, newFile('profile'), {
+    name: 'profile',
+    prepare: handle => prepare(native, handle, false, requests),
+  })
+}
+
+function prepare(
+  native: Native,
+  object: ObjectHandle,
+  plain: boolean,
+  requests: MapHandle | undefined,
+): void {
+  for (const { name } of native.objectPrograms(object))
+    native.objectSetAutoload(object, name, name.endsWith('_plain') === plain)
+  if (requests === undefined) return
+  native.objectReuseMap(object, 'requests', requests)
+  native.objectSetData(object, '.rodata', rodata.hasRequests, Uint8Array.of(1))
+}
 
 export interface StackObject {
   readonly object: BpfObject
@@ -34,6 +60,8 @@ export function loadStackObject(
   plainOnly: boolean | undefined,
   requests: MapHandle | undefined,
 ): StackObject {
+  // Begun with other programs, or with the map of another capture.
+  if (plainOnly === true || requests?.id !== begunWith) dropBegun(native, newFile('profile'))
   let refusal: string | undefined = plainOnly === true ? 'requested by the caller' : undefined
   let last: unknown
   for (const { build, plain } of attempts) {
@@ -41,13 +69,7 @@ export function loadStackObject(
     try {
       const object = loadBuild(native, 'profile', build, {
         optional: [offCpuProgram],
-        prepare: handle => {
-          for (const { name } of native.objectPrograms(handle))
-            native.objectSetAutoload(handle, name, name.endsWith('_plain') === plain)
-          if (requests === undefined || build === 'old') return
-          native.objectReuseMap(handle, 'requests', requests)
-          native.objectSetData(handle, '.rodata', rodata.hasRequests, Uint8Array.of(1))
-        },
+        prepare: handle => prepare(native, handle, plain, build === 'old' ? undefined : requests),
       })
       return { object, build, degraded: plain ? refusal : undefined }
     } catch (error) {

@@ -3,11 +3,15 @@
 import { build } from '../../../foundation/lib/build.ts'
 import { errorText, type Logger } from '../../../foundation/lib/logger.ts'
 import { ExitCode, StartError } from '../../../foundation/lib/start-error.ts'
+import { giveBackMemory } from '../../../kernel/give-back.ts'
 import { print, say } from '../terminal.ts'
 import { UsageError } from './flag-words.ts'
 import { ExporterFlags, type ExporterSettings } from './flags.ts'
 import { manualText, usageText, versionText } from './help.ts'
 import { exporterLog } from './log.ts'
+
+/** Time after which what only the start needed is given back: after a first scrape, for those that come often. */
+const startedMs = 10_000
 
 /** Resolves after printing help and the like; as a server, the process ends here by a signal. */
 export async function runExporter(argv: readonly string[]): Promise<ExitCode> {
@@ -43,6 +47,7 @@ async function serve(settings: ExporterSettings, log: Logger): Promise<ExitCode>
   try {
     const { startExporter } = await import('./serve.ts')
     const exporter = await startExporter(settings, log)
+    setTimeout(() => giveBackMemory(true), startedMs).unref()
     log.info('Stopping', { signal: await signal })
     await exporter.close()
     return ExitCode.ok
