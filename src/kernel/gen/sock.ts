@@ -231,10 +231,15 @@ export const bss = {
   alwaysSlow: 16593,
   ports: 16594,
   portsSize: 65536,
-  untoldAt: 167064,
-  rungAt: 167072,
-  exportSvcTlsFunction: 167080,
-  tlsAttached: 167104,
+  threadsServing: 82130,
+  threadsServingSize: 16384,
+  rungAt: 98520,
+  ownersHad: 98560,
+  ownersHadSize: 98304,
+  groupsHad: 196864,
+  groupsHadSize: 3072,
+  exportSvcTlsFunction: 199936,
+  tlsAttached: 200000,
 } as const
 
 /** Section .rodata: offsets in bytes. */
