@@ -326,3 +326,73 @@ test('a reading that is not new makes nothing', () => {
   assert.equal(page.size, before)
   assert.equal(source('one').duplicates, 0)
 })
+
+test('a page after many rounds is that of the last readings alone', () => {
+  const one = pageOf()
+  const { page, source } = one
+  const names = ['a', 'b', 'c', 'd']
+  const families = [
+    up,
+    busy,
+    files,
+    counter('c_total', 'C.'),
+    gauge('of_three', 'T.', { labels: ['x', 'y', 'z'] }),
+  ]
+  const latency = family('histogram', 'latency', 'L.', { labels: ['device'] })
+  let seed = 7
+  const random = (below: number) => {
+    seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31
+    return Math.floor((seed / 2 ** 31) * below)
+  }
+  /** Each source has families of its own, so that no reading depends on others. */
+  const own = new Map(
+    names.map(name => [name, families.map(each => ({ ...each, name: `${name}_${each.name}` }))]),
+  )
+  const last = new Map<string, (readings: Readings) => void>()
+  for (let round = 0; round < 300; round++) {
+    for (const name of names) {
+      if (random(8) === 0) continue
+      const kind = random(6)
+      const offset = kind === 0 ? random(5) : 0
+      const devices = kind === 1 ? random(4) : 3
+      const values = Array.from({ length: 20 }, () => random(3))
+      const put = (readings: Readings) => {
+        if (kind === 2) return
+        own.get(name)!.forEach((_, i, all) => {
+          const each = all[(i + offset) % all.length]!
+          const labels = each.labels.length
+          for (let device = 0; device < (labels === 0 ? 1 : devices); device++)
+            readings.setAll(
+              each,
+              values[i * 4 + device]!,
+              Array.from({ length: labels }, (_, at) => `${device}${at}`),
+            )
+        })
+        const of = { ...latency, name: `${name}_latency` }
+        readings.setDistribution(of, { parts: [[1, values[0]!]], sum: values[1]!, count: values[2]! }, ['x'])
+      }
+      last.set(name, put)
+      put(page.begin(source(name)))
+      if (random(5) === 0) put(page.begin(source(name)))
+    }
+    const shown = random(4) === 0 ? names.filter(() => random(2) === 0) : names
+    const alone = pageOf()
+    for (const name of names) last.get(name)?.(alone.page.begin(alone.source(name)))
+    const textOf = (of: ReturnType<typeof pageOf>) => of.page.write(new Set(shown.map(of.source))).text
+    assert.equal(textOf(one), textOf(alone))
+  }
+})
+
+test('labels that a collector uses again for other readings are not taken for the old ones', () => {
+  const { read, lines } = pageOf()
+  const long = gauge('long', 'L.', { labels: ['a', 'b', 'c'] })
+  const labels = ['1', '2', '3']
+  for (const value of [1, 2])
+    read('all', readings => {
+      for (const last of ['3', '4']) {
+        labels[2] = last
+        readings.setAll(long, value, labels)
+      }
+    })
+  assert.deepEqual(lines(), ['node_long{a="1",b="2",c="3"} 2', 'node_long{a="1",b="2",c="4"} 2'])
+})

@@ -1,53 +1,17 @@
 // Readings of all collectors, kept between scrapes, so that the page is written from existing strings.
 
-import { escapedHelp, labelText } from '../../../foundation/lib/label-text.ts'
+import { labelText } from '../../../foundation/lib/label-text.ts'
 import type { Distribution, Family, Readings } from '../../../foundation/model/collector.ts'
 import type { Bounds } from './bounds.ts'
 import { numberText } from './number-text.ts'
+import { headerOf, isCurrent, render, type Series, type Slot, type Source } from './slot.ts'
+
+export type { Series, Source } from './slot.ts'
 
 /** Rounds without a reading after which a series is forgotten. */
 const roundsKept = 20
 /** Memory of a series without its strings, in bytes. */
-const seriesBytes = 300
-
-/** One series. Its text is made once, that of its value when the value changes. */
-export interface Series {
-  readonly family: Family
-  /** In the order of `family.labels`, without dropped labels. */
-  readonly labels: readonly string[]
-  /** Source of the last reading. */
-  source: Source
-  value: number
-  distribution: Distribution | undefined
-  /** Text before the number. */
-  readonly prefix: string
-  text: string
-  /** Round of the source in which it was last read. */
-  round: number
-}
-
-/** Origin of readings: a collector. */
-export interface Source {
-  readonly name: string
-  /** Incremented with each reading; 0 before the first. */
-  round: number
-  /** Duplicate readings of a series since the start. */
-  duplicates: number
-}
-
-/** All series with one name. */
-interface Slot {
-  /** Full name, with the namespace. */
-  readonly name: string
-  /** Family with the type and help to show: that of the first shown series. */
-  family: Family
-  header: string
-  series: Series[]
-  sorted: boolean
-  /** Series by prefix, if several family objects, or dropped labels, may lead to the same series. */
-  byPrefix: Map<string, Series> | undefined
-  readonly shown: boolean
-}
+const seriesBytes = 350
 
 /** Series of one family object by label values. */
 interface Index {
@@ -56,6 +20,17 @@ interface Index {
   single: Series | undefined
   readonly byText: Map<string, Series>
   readonly byTwo: Map<string, Map<string, Series>>
+}
+
+/** A series with the label values of its readings. */
+interface Place {
+  readonly family: Family
+  readonly a: string | undefined
+  readonly b: string | undefined
+  /** Instead of `a` and `b`: more, or those of a distribution. */
+  readonly long: readonly string[] | undefined
+  readonly index: Index
+  readonly series: Series
 }
 
 export interface PageOptions {
@@ -78,6 +53,9 @@ export class Page {
   readonly #bounds: Bounds
   readonly #slots = new Map<string, Slot>()
   readonly #indexes = new Map<Family, Index>()
+  readonly #readings = new Map<Source, SourceReadings>()
+  /** Of the last page. */
+  #sources: ReadonlySet<Source> = new Set()
   #order: Slot[] = []
   #ordered = true
   #bytes = 0
@@ -106,19 +84,22 @@ export class Page {
   /** Starts a round of a source: its previous readings are no longer on the page. */
   begin(source: Source): Readings {
     if (++source.round >= this.#sweepAt) this.#sweep(source.round)
-    return new SourceReadings(this, source)
+    let readings = this.#readings.get(source)
+    if (readings === undefined) {
+      readings = new SourceReadings(this, source)
+      this.#readings.set(source, readings)
+    }
+    readings.begin()
+    return readings
   }
 
-  put(source: Source, family: Family, value: number, a?: string, b?: string, c?: string): void {
+  /** The place of a series, created if it is new. */
+  place(source: Source, family: Family, a?: string, b?: string): Place {
     const index = this.#index(family)
     let series: Series | undefined
     if (a === undefined) series = index.single
     else if (b === undefined) series = index.byText.get(a)
-    else if (c === undefined) series = index.byTwo.get(a)?.get(b)
-    else {
-      this.putAll(source, family, value, [a, b, c])
-      return
-    }
+    else series = index.byTwo.get(a)?.get(b)
     if (series === undefined) {
       const labels = a === undefined ? [] : b === undefined ? [a] : [a, b]
       series = this.#add(source, family, index, labels)
@@ -130,30 +111,26 @@ export class Page {
         else index.byTwo.set(a, new Map([[b, series]]))
       }
     }
-    if (this.#take(source, index, series)) this.#set(series, value)
-    else if (this.#bounds.dropsLabels) this.#merge(series, value)
+    return { family, a, b, long: undefined, index, series }
   }
 
-  putAll(source: Source, family: Family, value: number, labels: readonly string[]): void {
-    if (labels.length < 3) {
-      this.put(source, family, value, labels[0], labels[1])
-      return
+  /** The same with any number of labels. */
+  longPlace(source: Source, family: Family, labels: readonly string[]): Place {
+    const index = this.#index(family)
+    const series = this.#long(source, family, index, labels)
+    return { family, a: undefined, b: undefined, long: [...labels], index, series }
+  }
+
+  put(source: Source, { index, series }: Place, value: number): void {
+    if (this.#take(source, index, series)) this.#set(index.slot, series, value)
+    else if (this.#bounds.dropsLabels) this.#merge(index.slot, series, value)
+  }
+
+  putDistribution(source: Source, { index, series }: Place, distribution: Distribution): void {
+    if (this.#take(source, index, series)) {
+      series.distribution = distribution
+      index.slot.stale = true
     }
-    const index = this.#index(family)
-    const series = this.#long(source, family, index, labels)
-    if (this.#take(source, index, series)) this.#set(series, value)
-    else if (this.#bounds.dropsLabels) this.#merge(series, value)
-  }
-
-  putDistribution(
-    source: Source,
-    family: Family,
-    distribution: Distribution,
-    labels: readonly string[],
-  ): void {
-    const index = this.#index(family)
-    const series = this.#long(source, family, index, labels)
-    if (this.#take(source, index, series)) series.distribution = distribution
     // Distributions that a dropped label merges cannot be summed: their bounds may differ.
     else if (this.#bounds.dropsLabels && agrees(index)) source.duplicates++
   }
@@ -173,35 +150,23 @@ export class Page {
 
   /** The page in the text format 0.0.4, with the last readings of `sources`. */
   write(sources: ReadonlySet<Source>): Written {
+    for (const readings of this.#readings.values()) readings.end()
+    const others = !same(sources, this.#sources)
+    this.#sources = sources
     let text = ''
     let families = 0
     let count = 0
     let dropped = 0
-    let last: Source | undefined
-    let isShown = false
     for (const slot of this.#shown()) {
-      let lines = ''
-      let here = 0
-      for (const series of slot.series) {
-        if (series.source !== last) {
-          last = series.source
-          isShown = sources.has(last)
-        }
-        if (!isShown || !isCurrent(series)) continue
-        here++
-        lines +=
-          series.distribution === undefined
-            ? `${series.prefix}${series.text}\n`
-            : distributionText(slot, series)
-      }
-      if (here === 0) continue
+      if (others || slot.stale) render(slot, sources)
+      if (slot.lines === 0) continue
       if (this.#bounds.mostFamilies > 0 && families >= this.#bounds.mostFamilies) {
         dropped++
         continue
       }
       families++
-      count += here
-      text += slot.header + lines
+      count += slot.lines
+      text += slot.text
     }
     return { text, families, series: count, dropped }
   }
@@ -239,6 +204,9 @@ export class Page {
         sorted: true,
         byPrefix: this.#bounds.dropsLabels ? new Map() : undefined,
         shown: this.#bounds.shows(name),
+        text: '',
+        lines: 0,
+        stale: true,
       }
       this.#slots.set(name, slot)
       this.#ordered = false
@@ -280,6 +248,7 @@ export class Page {
     this.#bytes += bytesOf(made)
     slot.byPrefix?.set(prefix, made)
     slot.sorted = false
+    slot.stale = true
     return made
   }
 
@@ -287,6 +256,7 @@ export class Page {
   #take(source: Source, index: Index, series: Series): boolean {
     const matches = agrees(index)
     if (matches && !isCurrent(series)) {
+      if (series.source !== source) index.slot.stale = true
       series.source = source
       series.round = source.round
       return true
@@ -295,15 +265,16 @@ export class Page {
     return false
   }
 
-  #set(series: Series, value: number): void {
+  #set(slot: Slot, series: Series, value: number): void {
     if (series.value === value) return
+    slot.stale = true
     series.value = value
     series.text = numberText(value)
   }
 
   /** A dropped label made two series one: counters are summed, otherwise the last value counts. */
-  #merge(series: Series, value: number): void {
-    this.#set(series, series.family.type === 'counter' ? series.value + value : value)
+  #merge(slot: Slot, series: Series, value: number): void {
+    this.#set(slot, series, series.family.type === 'counter' ? series.value + value : value)
   }
 
   /** Removes series that were not read for long. */
@@ -322,6 +293,7 @@ export class Page {
     }
     for (const slot of this.#slots.values()) {
       if (!slot.series.some(isOld)) continue
+      for (const readings of this.#readings.values()) readings.forget()
       for (const series of slot.series) if (isOld(series)) this.#bytes -= bytesOf(series)
       for (const series of slot.series)
         if (isOld(series) && slot.byPrefix?.get(series.prefix) === series) slot.byPrefix.delete(series.prefix)
@@ -333,32 +305,91 @@ export class Page {
   }
 }
 
-/** The prefix occurs in its line, in its labels and in the key of the index. */
+/** The prefix occurs in its line, in the lines of its family, in its labels and in the key of the index. */
 function bytesOf({ prefix }: Series): number {
-  return seriesBytes + 3 * prefix.length
+  return seriesBytes + 4 * prefix.length
 }
 
-/** Readings of one source in one round. */
+/** Readings of one source. They come in nearly the same order each round, so the next series need not be looked up. */
 class SourceReadings implements Readings {
   readonly #page: Page
   readonly #source: Source
+  /** Places of this round up to `#at`, then those of the round before. */
+  #places: Place[] = []
+  #at = 0
 
   constructor(page: Page, source: Source) {
     this.#page = page
     this.#source = source
   }
 
+  begin(): void {
+    this.end()
+    this.#at = 0
+  }
+
+  /** No further readings in this round: those of the round before that did not come again are no longer shown. */
+  end(): void {
+    const places = this.#places
+    for (let i = this.#at; i < places.length; i++) places[i]!.index.slot.stale = true
+    if (this.#at < places.length) places.length = this.#at
+  }
+
+  /** Series were removed from the page: look up all of them again. */
+  forget(): void {
+    this.end()
+    this.#places = []
+    this.#at = 0
+  }
+
   set(family: Family, value: number, a?: string, b?: string, c?: string): void {
-    this.#page.put(this.#source, family, value, a, b, c)
+    if (c !== undefined) {
+      this.setAll(family, value, [a!, b!, c])
+      return
+    }
+    let place = this.#places[this.#at]
+    if (place?.family !== family || place.a !== a || place.b !== b || place.long !== undefined)
+      place = this.#enter(this.#page.place(this.#source, family, a, b))
+    this.#at++
+    this.#page.put(this.#source, place, value)
   }
 
   setAll(family: Family, value: number, labels: readonly string[]): void {
-    this.#page.putAll(this.#source, family, value, labels)
+    if (labels.length < 3) this.set(family, value, labels[0], labels[1])
+    else this.#page.put(this.#source, this.#long(family, labels), value)
   }
 
   setDistribution(family: Family, distribution: Distribution, labels: readonly string[]): void {
-    this.#page.putDistribution(this.#source, family, distribution, labels)
+    this.#page.putDistribution(this.#source, this.#long(family, labels), distribution)
   }
+
+  #long(family: Family, labels: readonly string[]): Place {
+    let place = this.#places[this.#at]
+    if (place?.family !== family || place.long === undefined || !equal(place.long, labels))
+      place = this.#enter(this.#page.longPlace(this.#source, family, labels))
+    this.#at++
+    return place
+  }
+
+  /** The round goes on in another way than the one before. */
+  #enter(place: Place): Place {
+    this.end()
+    this.#places.push(place)
+    place.index.slot.stale = true
+    return place
+  }
+}
+
+function equal(a: readonly string[], b: readonly string[]): boolean {
+  if (a.length !== b.length) return false
+  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false
+  return true
+}
+
+function same(a: ReadonlySet<Source>, b: ReadonlySet<Source>): boolean {
+  if (a.size !== b.size) return false
+  for (const source of a) if (!b.has(source)) return false
+  return true
 }
 
 /** Families with one name must have one type and one help: a conflicting family waits until the others are gone. */
@@ -367,11 +398,8 @@ function agrees({ family, slot }: Index): boolean {
   if (slot.series.some(isCurrent)) return false
   slot.family = family
   slot.header = headerOf(slot.name, family)
+  slot.stale = true
   return true
-}
-
-function headerOf(name: string, { help, type }: Family): string {
-  return `# HELP ${name} ${escapedHelp(help)}\n# TYPE ${name} ${type}\n`
 }
 
 function alike(a: Family, b: Family): boolean {
@@ -380,10 +408,6 @@ function alike(a: Family, b: Family): boolean {
 
 function isOld({ round, source }: Series): boolean {
   return round < source.round - roundsKept
-}
-
-function isCurrent(series: Series): boolean {
-  return series.round === series.source.round
 }
 
 /** Series with fewer labels come first, then the first different label value decides. */
@@ -398,17 +422,4 @@ function compareSeries(a: Series, b: Series): number {
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
-}
-
-function distributionText(slot: Slot, series: Series): string {
-  const { parts, sum, count } = series.distribution!
-  const label = slot.family.type === 'histogram' ? 'le' : 'quantile'
-  const suffix = slot.family.type === 'histogram' ? '_bucket' : ''
-  const labels = series.prefix.slice(slot.name.length, -1)
-  const open = labels === '' ? '{' : `${labels.slice(0, -1)},`
-  let text = ''
-  for (const [bound, value] of parts)
-    text += `${slot.name}${suffix}${open}${label}="${numberText(bound)}"} ${numberText(value)}\n`
-  if (label === 'le') text += `${slot.name}_bucket${open}le="+Inf"} ${numberText(count)}\n`
-  return `${text}${slot.name}_sum${labels} ${numberText(sum)}\n${slot.name}_count${labels} ${numberText(count)}\n`
 }
