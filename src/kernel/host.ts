@@ -111,30 +111,34 @@ interface Place {
 
 interface KeptFile {
   readonly fd: number
+  /** Its tree's open files, and its path there. */
+  readonly tree: Map<string, KeptFile>
+  readonly path: string
   readonly place: Place | undefined
   used: boolean
 }
 
-/** Open files by path. */
+/** Open files of all trees. */
 class KeptFiles {
-  readonly #files = new Map<string, KeptFile>()
+  readonly #files = new Set<KeptFile>()
   #places = new Map<string, Place>()
   readonly #most = Math.min(mostKept, mostOpen() / 4)
   #closed = false
   /** Shared by all reads; grows to the longest file. */
   buffer: Buffer = Buffer.allocUnsafeSlow(firstBytes)
 
-  fd(path: string): number | undefined {
-    const file = this.#files.get(path)
-    if (file === undefined) return undefined
+  /** Whether it is still the file of its path; if not, it is closed. */
+  use(file: KeptFile): boolean {
     file.used = true
-    return file.place === undefined || this.#isThere(file.place) ? file.fd : undefined
+    return file.place === undefined || this.#isThere(file.place)
   }
 
-  /** False: the limit is reached, and the caller closes it. */
-  keep(path: string, fd: number): boolean {
+  /** False: the limit is reached, and the caller closes it. `whole`: the path with that of the tree. */
+  keep(tree: KeptFile['tree'], path: string, whole: string, fd: number): boolean {
     if (this.#closed || this.#files.size >= this.#most) return false
-    this.#files.set(path, { fd, place: this.#placeOf(path), used: true })
+    const file = { fd, tree, path, place: this.#placeOf(whole), used: true }
+    this.#files.add(file)
+    tree.set(path, file)
     return true
   }
 
@@ -153,24 +157,23 @@ class KeptFiles {
     place.seenMs = now
     if (inodeOf(place.link) === place.inode) return true
     this.#places.delete(place.link)
-    for (const [path, file] of this.#files) if (file.place === place) this.drop(path)
+    for (const file of this.#files) if (file.place === place) this.drop(file)
     return false
   }
 
-  drop(path: string): void {
-    const file = this.#files.get(path)
-    if (file === undefined) return
-    this.#files.delete(path)
+  drop(file: KeptFile): void {
+    if (!this.#files.delete(file)) return
+    file.tree.delete(file.path)
     closeSync(file.fd)
   }
 
   sweep(): void {
-    for (const [path, file] of this.#files) {
-      if (!file.used) this.drop(path)
+    for (const file of this.#files) {
+      if (!file.used) this.drop(file)
       file.used = false
     }
     this.#places = new Map()
-    for (const { place } of this.#files.values()) if (place) this.#places.set(place.link, place)
+    for (const { place } of this.#files) if (place) this.#places.set(place.link, place)
     // Do not keep a large buffer because of one long file.
     if (this.buffer.length > largeBytes) this.buffer = Buffer.allocUnsafeSlow(firstBytes)
   }
@@ -178,7 +181,7 @@ class KeptFiles {
   /** A read in progress may continue; nothing stays open after it. */
   close(): void {
     this.#closed = true
-    for (const path of this.#files.keys()) this.drop(path)
+    for (const file of this.#files) this.drop(file)
   }
 
   /**
@@ -218,6 +221,8 @@ function inodeOf(path: string): number | undefined {
 class Directory implements Tree {
   readonly root: string
   readonly #kept: KeptFiles
+  /** By path below the root: a name that stays is found without making another. */
+  readonly #files = new Map<string, KeptFile>()
   #type: number | undefined
 
   constructor(root: string, kept: KeptFiles) {
@@ -235,9 +240,8 @@ class Directory implements Tree {
   }
 
   find(path: string): string | undefined {
-    const whole = this.at(path)
     // Checking costs a tenth of a thrown error.
-    if (this.#kept.fd(whole) === undefined && !existsSync(whole)) return undefined
+    if (this.#openFile(path) === undefined && !this.exists(path)) return undefined
     try {
       return this.text(path).trim()
     } catch (error) {
@@ -254,27 +258,32 @@ class Directory implements Tree {
     return value
   }
 
+  #openFile(path: string): KeptFile | undefined {
+    const file = this.#files.get(path)
+    return file !== undefined && this.#kept.use(file) ? file : undefined
+  }
+
   bytes(path: string): Buffer {
     const kept = this.#kept
-    const whole = this.at(path)
-    const open = kept.fd(whole)
+    const open = this.#openFile(path)
     if (open !== undefined) {
       try {
-        return kept.buffer.subarray(0, kept.read(open, this.#type === sysfsType))
+        return kept.buffer.subarray(0, kept.read(open.fd, this.#type === sysfsType))
       } catch (error) {
         // Its device may have been removed and added again: ENODEV then, ESRCH for a task, EIO for a module.
         const { code } = error as NodeJS.ErrnoException
-        kept.drop(whole)
+        kept.drop(open)
         if (code !== 'ENODEV' && code !== 'ESRCH' && code !== 'ENOENT' && code !== 'EIO') throw error
       }
     }
+    const whole = this.at(path)
     // Without O_NONBLOCK a named pipe would block the agent.
     const fd = openSync(whole, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)
     let keep = false
     try {
       this.#type ??= statfsSync(posix.normalize(this.root)).type
       const bytes = kept.read(fd, this.#type === sysfsType)
-      keep = (this.#type === procType || this.#type === sysfsType) && kept.keep(whole, fd)
+      keep = (this.#type === procType || this.#type === sysfsType) && kept.keep(this.#files, path, whole, fd)
       return kept.buffer.subarray(0, bytes)
     } finally {
       if (!keep) closeSync(fd)
