@@ -131,5 +131,6 @@ function sizeFor(bytes: number): number {
 export const pageBuffers = new PageBuffers({
   keptBytes: 32 * 1024 * 1024,
   leasedBytes: 256 * 1024 * 1024,
-  keptMs: 60_000,
+  // Scrapes that come more often share buffers; others may allocate, which takes less than a millisecond for a page.
+  keptMs: 5000,
 })
