@@ -277,6 +277,7 @@ NAPI_MODULE_INIT()
 {
   libbpf_set_print(on_print);
   add_functions(env, exports, object_functions);
+  add_functions(env, exports, load_functions);
   add_functions(env, exports, map_functions);
   add_functions(env, exports, ring_functions);
   add_functions(env, exports, perf_functions);

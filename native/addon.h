@@ -65,6 +65,8 @@ struct object {
   char name[MAX_NAME];
 };
 void object_release(void *data);
+/* Waits for a load that runs beside this thread. */
+void await_load(struct object *object);
 /* Read a handle of an open object, waiting for its load; of one that is not loaded yet; and the name of one of its
  * programs. NULL: an exception is pending. */
 struct object *read_object(napi_env env, napi_value value);
@@ -86,8 +88,8 @@ struct function {
   const char *name;
   napi_callback call;
 };
-extern const struct function object_functions[], map_functions[], ring_functions[], perf_functions[], poll_functions[],
-  loop_functions[], probe_functions[], process_functions[], host_functions[], file_functions[], uprobe_functions[],
-  channel_functions[], nvml_functions[];
+extern const struct function object_functions[], load_functions[], map_functions[], ring_functions[], perf_functions[],
+  poll_functions[], loop_functions[], probe_functions[], process_functions[], host_functions[], file_functions[],
+  uprobe_functions[], channel_functions[], nvml_functions[];
 
 #endif

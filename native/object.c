@@ -3,11 +3,9 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 /* A link is referenced by its object, which detaches it on close, and by its JavaScript handle; the last one frees
@@ -44,42 +42,9 @@ static void link_release(void *data)
     free(link);
 }
 
-/* The initial values of global data are in the kernel now. libbpf keeps its copies in shared memory, of 8 MB for profiles;
- * from version 1.5 on they are the maps themselves, which refuse this. */
-static void forget_initial_values(struct bpf_object *bpf)
-{
-  struct bpf_map *map;
-  bpf_object__for_each_map(map, bpf) {
-    size_t size;
-    void *value = (void *)bpf_map__initial_value(map, &size);
-    if (value)
-      madvise(value, size, MADV_REMOVE);
-  }
-}
-
-static void *run_load(void *data)
-{
-  struct object *object = data;
-  begin_capture(&object->text);
-  /* libbpf loads a rejected program once more with a log, which it prints. */
-  object->error = -bpf_object__load(object->bpf);
-  end_capture();
-  if (!object->error)
-    forget_initial_values(object->bpf);
-  return NULL;
-}
-
-static void end_load(struct object *object)
-{
-  if (object->state != LOADING)
-    return;
-  pthread_join(object->loader, NULL);
-  object->state = object->error ? FAILED : LOADED;
-}
-
 static void close_object(struct object *object)
 {
-  end_load(object);
+  await_load(object);
   while (object->links)
     detach(object->links);
   bpf_object__close(object->bpf);
@@ -104,7 +69,7 @@ struct object *read_object(napi_env env, napi_value value)
   struct object *object = data;
   if (!object->bpf)
     throw_errno(env, EBADF, "cannot use BPF object '%s' (it is closed)", object->name);
-  end_load(object);
+  await_load(object);
   return object->bpf ? object : NULL;
 }
 
@@ -313,60 +278,6 @@ static napi_value object_set_autoload(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
-/* Loads on a thread if `ahead` and there is one, else on this one. */
-static void load(struct object *object, bool ahead)
-{
-  /* A pending signal ends the verifier with EAGAIN, and libbpf gives up at the fifth time: verification that takes half
-   * a second would never succeed beside a timer's signals. The thread inherits the mask. */
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  object->state = LOADING;
-  if (!ahead || pthread_create(&object->loader, NULL, run_load, object) != 0) {
-    run_load(object);
-    object->state = object->error ? FAILED : LOADED;
-  }
-  pthread_sigmask(SIG_SETMASK, &before, NULL);
-}
-
-static napi_value object_load_ahead(napi_env env, napi_callback_info info)
-{
-  napi_value argument[1];
-  struct object *object;
-  if (!read_arguments(env, info, 1, argument) || !(object = read_object_in(env, argument[0], OPENED)))
-    return NULL;
-  load(object, true);
-  object->ahead = true;
-  return make_undefined(env);
-}
-
-static napi_value object_load(napi_env env, napi_callback_info info)
-{
-  napi_value argument[1], result, log;
-  struct object *object;
-  if (!read_arguments(env, info, 1, argument) || !(object = read_object(env, argument[0])))
-    return NULL;
-  if (!object->ahead) {
-    if (!read_object_in(env, argument[0], OPENED))
-      return NULL;
-    load(object, false);
-  }
-  object->ahead = false;
-  char code[32] = "";
-  if (object->error)
-    errno_name(object->error, code);
-  bool made = napi_create_object(env, &result) == napi_ok &&
-              napi_create_string_utf8(env, object->text.bytes ? object->text.bytes : "", object->text.length, &log) == napi_ok;
-  free(object->text.bytes);
-  object->text = (struct text){ 0 };
-  if (!made)
-    return NULL;
-  set_number(env, result, "errno", object->error);
-  set_string(env, result, "code", code);
-  napi_set_named_property(env, result, "log", log);
-  return result;
-}
-
 /* Attaches by the program's section; to a perf event if `event` is not negative. */
 static napi_value attach(napi_env env, napi_value handle, napi_value name, int event)
 {
@@ -508,8 +419,6 @@ const struct function object_functions[] = {
   { "objectReuseMap", object_reuse_map },
   { "objectSetData", object_set_data },
   { "objectSetAutoload", object_set_autoload },
-  { "objectLoadAhead", object_load_ahead },
-  { "objectLoad", object_load },
   { "objectAttach", object_attach },
   { "perfEventAttach", perf_event_attach },
   { "linkDetach", link_detach },
