@@ -4,6 +4,7 @@
 
 #include <bpf/bpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -72,17 +73,40 @@ static napi_value set_process_name(napi_env env, napi_callback_info info)
   return make_undefined(env);
 }
 
-/* The first object is the executable. Its read-only pages have no changes to lose: what is used comes back from the page
- * cache, some hundred faults within a millisecond or two. */
+#define IN_USE (3ULL << 62) /* bits of /proc/self/pagemap: present, swapped */
+#define OF_FILE (1ULL << 61)
+
+/* Pages of the process's own stay: large pages of code (--use-largepages), or breakpoints. */
+static void unmap_file_pages(int pagemap, uintptr_t from, uintptr_t end, size_t page)
+{
+  uint64_t pages[512];
+  for (uintptr_t at = from; at < end;) {
+    size_t most = (end - at) / page;
+    ssize_t bytes = pread(pagemap, pages, (most < 512 ? most : 512) * sizeof *pages, at / page * sizeof *pages);
+    if (bytes < (ssize_t)sizeof *pages)
+      return;
+    for (size_t i = 0; i < bytes / sizeof *pages; i++, at += page) {
+      bool own = (pages[i] & IN_USE) && !(pages[i] & OF_FILE);
+      if (own || at + page == end) {
+        madvise((void *)from, (own ? at : end) - from, MADV_DONTNEED);
+        from = at + page;
+      }
+    }
+  }
+}
+
+/* The first object is the executable. What is used of its read-only pages comes back from the page cache, some hundred
+ * faults within a millisecond or two. */
 static int unmap_read_only(struct dl_phdr_info *object, size_t size, void *data)
 {
-  uintptr_t mask = ~(uintptr_t)(sysconf(_SC_PAGESIZE) - 1);
+  size_t page = sysconf(_SC_PAGESIZE);
+  uintptr_t mask = ~(uintptr_t)(page - 1);
   for (size_t i = 0; i < object->dlpi_phnum; i++) {
     const ElfW(Phdr) *part = &object->dlpi_phdr[i];
     if (part->p_type != PT_LOAD || part->p_flags & PF_W)
       continue;
     uintptr_t from = (object->dlpi_addr + part->p_vaddr) & mask;
-    madvise((void *)from, (object->dlpi_addr + part->p_vaddr + part->p_filesz - from) & mask, MADV_DONTNEED);
+    unmap_file_pages(*(int *)data, from, (object->dlpi_addr + part->p_vaddr + part->p_filesz) & mask, page);
   }
   return 1;
 }
@@ -90,7 +114,11 @@ static int unmap_read_only(struct dl_phdr_info *object, size_t size, void *data)
 static napi_value give_back_memory(napi_env env, napi_callback_info info)
 {
   malloc_trim(0);
-  dl_iterate_phdr(unmap_read_only, NULL);
+  int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+  if (pagemap >= 0) {
+    dl_iterate_phdr(unmap_read_only, &pagemap);
+    close(pagemap);
+  }
   return make_undefined(env);
 }
 

@@ -135,6 +135,11 @@ test('the process can be named, its locked memory unbound, its unused memory giv
   assert.equal(limit, allowed ? 'unlimited' : 'EPERM')
 })
 
+test('code that the runtime moved to large pages is not given back', () => {
+  const flags = ['--use-largepages=silent']
+  assert.equal(run('native.giveBackMemory(); console.log(1)', { flags }), 1)
+})
+
 test('the process ends at once, though a thread waits for a file that never opens', () => {
   inDirectory(directory => {
     const fifo = join(directory, 'fifo')

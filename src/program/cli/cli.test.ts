@@ -218,13 +218,12 @@ test('doctor names a configuration that is wrong, a port that is taken and a rec
   )
 })
 
-/** A program that runs the command `run` with an agent of the test's own. */
+/** A program that runs the command `run` with an agent of the test's own, which keeps no process alive. */
 function program(body: string): string[] {
   const runner = JSON.stringify(join(import.meta.dirname, 'run-agent.ts'))
   const source = `
     import { runAgent } from ${runner}
     const args = { value: () => undefined, has: () => false, words: [] }
-    const tick = setInterval(() => {}, 1000)
     const agent = {
       view: { status: () => ({ mode: 'agent', degraded: [] }) },
       banner: () => [
@@ -235,7 +234,7 @@ function program(body: string): string[] {
       pageLink: () => undefined,
       ended: () => undefined,
       reload: async cause => console.error(JSON.stringify({ level: 'info', msg: 'asked by ' + cause })),
-      stop: async () => clearInterval(tick),
+      stop: async () => {},
     }
     const start = async () => { ${body} }
     process.exitCode = await runAgent(args, start)
@@ -384,7 +383,7 @@ test('a signal during the start is obeyed when the start is over', async () => {
 
 test('a refusal to start is one log record and its exit code', async () => {
   const errors = JSON.stringify(join(import.meta.dirname, '../../foundation/lib/start-error.ts'))
-  const body = `clearInterval(tick); const { StartError } = await import(${errors}); throw new StartError('cannot load eBPF: no BTF', 3)`
+  const body = `const { StartError } = await import(${errors}); throw new StartError('cannot load eBPF: no BTF', 3)`
   const { code, talk } = await start(program(body)).ended
   assert.equal(code, 3)
   const { level, msg } = records(talk).at(-1)!
@@ -392,9 +391,7 @@ test('a refusal to start is one log record and its exit code', async () => {
 })
 
 test('a stop that fails is logged and is no success', async () => {
-  const run = start(
-    program(`return { ...agent, stop: async () => { clearInterval(tick); throw new Error('oops') } }`),
-  )
+  const run = start(program(`return { ...agent, stop: async () => { throw new Error('oops') } }`))
   await saying(run, '"started"')
   run.child.kill('SIGTERM')
   const { code, talk } = await run.ended

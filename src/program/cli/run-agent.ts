@@ -26,6 +26,8 @@ export type StartAgent = (options: StartOptions) => Promise<RunningAgent>
 const graceMs = 5000
 /** Time that a busy host may need to end a process. */
 const spareMs = 5000
+/** The longest period of a timer. */
+const mostTimerMs = 2 ** 31 - 1
 
 /** Time after which a stopping process with this delivery timeout has certainly ended. */
 export function endMs(timeoutMs: number): number {
@@ -187,9 +189,12 @@ function endOnSignals(timeoutMs: () => number, log: Logger, note: Note): End {
     resolve(name)
   }
   for (const name of ['SIGTERM', 'SIGINT']) process.on(name, onSignal)
+  // Periodic work keeps no process alive, and servers may be off.
+  const alive = setInterval(() => {}, mostTimerMs)
   return {
     signal,
     stop: () => {
+      clearInterval(alive)
       clearTimeout(overdue)
       for (const name of ['SIGTERM', 'SIGINT']) process.off(name, onSignal)
     },

@@ -113,3 +113,31 @@ test('a host without records is drained less often, until the bell rings', async
   turns.stop()
   assert.ok(isClosed)
 })
+
+test('a host is not quiet until the bell would ring again, and a bell that cannot be had leaves nothing running', async () => {
+  let runs = 0
+  const batch = () => {
+    runs++
+    return 0
+  }
+  let ring = () => {}
+  const paces: boolean[] = []
+  const bell = (rung: () => void) => {
+    ring = rung
+    return { close: () => {} }
+  }
+  turns = new DrainTurns(batch, { newest: () => 0, bell })
+  turns.onPace = quiet => paces.push(quiet)
+  await sleep(2_000)
+  ring() // for a record that is older than the newest
+  await sleep(2_000)
+  assert.deepEqual(paces, [])
+  turns.stop()
+  runs = 0
+  const refuse = () => {
+    throw new Error('no bell')
+  }
+  assert.throws(() => new DrainTurns(batch, { newest: () => 0, bell: refuse }), /no bell/)
+  await sleep(300)
+  assert.equal(runs, 0)
+})

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { every } from '../../foundation/lib/shared-ticks.ts'
+import { every, type Ticks } from '../../foundation/lib/shared-ticks.ts'
 
 /** Interval of drains, and of those of a quiet host. */
 const everyMs = 100
@@ -28,13 +28,13 @@ export class DrainTurns {
   /** Called when the host becomes quiet, and when it no longer is. */
   onPace: ((quiet: boolean) => void) | undefined
   readonly #batch: () => number
-  readonly #ticks = every(everyMs, () => this.#tick())
+  readonly #ticks: Ticks
   readonly #watch: QuietWatch | undefined
   readonly #bell: { close(): void } | undefined
   #soon: NodeJS.Timeout | undefined
   #isQuiet = false
   #newest = 0
-  /** When `#newest` last grew. */
+  /** When `#newest` last grew, or the bell rang: it rings again only two seconds after that. */
   #activeMs = performance.now()
   /** Offset in nanoseconds from `performance.now()` to the monotonic clock. */
   readonly #aheadNs = Number(process.hrtime.bigint()) - performance.now() * 1e6
@@ -54,7 +54,9 @@ export class DrainTurns {
   constructor(batch: () => number, watch?: QuietWatch) {
     this.#batch = batch
     this.#watch = watch
+    // The first: it may throw, and then nothing must run.
     this.#bell = watch?.bell(() => this.#rung())
+    this.#ticks = every(everyMs, () => this.#tick())
   }
 
   /** More is pending than the last turns could read. */
@@ -113,8 +115,8 @@ export class DrainTurns {
   }
 
   #rung(): void {
-    if (!this.#isQuiet || this.#stopped) return
     this.#activeMs = performance.now()
+    if (!this.#isQuiet || this.#stopped) return
     this.#pace(false)
     this.#soon ??= setTimeout(() => {
       this.#soon = undefined

@@ -160,6 +160,7 @@ export class SyscallCapture extends DrainedCapture implements Capture {
       },
     })
     let records: Records | undefined
+    let turns: DrainTurns | undefined
     try {
       this.#setClock()
       const ring = this.object.map('ring')
@@ -179,9 +180,11 @@ export class SyscallCapture extends DrainedCapture implements Capture {
         newest: () => this.received,
         bell: (rung: () => void) => new Bell(native, this.object, rung),
       }
-      this.turns = new DrainTurns(() => this.#batch(), perf ? undefined : watch)
+      turns = new DrainTurns(() => this.#batch(), perf ? undefined : watch)
+      this.turns = turns
       if (records.fd !== undefined) this.#poll = native.pollStart(records.fd, () => this.drain())
     } catch (error) {
+      turns?.stop()
       records?.close()
       this.object.close()
       throw error
