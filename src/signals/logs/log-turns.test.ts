@@ -1,5 +1,14 @@
 import assert from 'node:assert/strict'
-import { appendFileSync, chownSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  chownSync,
+  linkSync,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -97,4 +106,26 @@ test('a log that rests goes on with what is written later, and with a line that 
   appendFileSync(two, 'and finished\n')
   await until('both lines', 20_000, () => following.lines.length === 3)
   assert.deepEqual([...following.lines].sort(), ['begun and finished', 'first', 'second'])
+})
+
+test('a log that rests, and whose path then leads to the file of another log, is read to its end', async t => {
+  const directory = mkdtempSync(join(tmpdir(), 'svc-rests-'))
+  const [one, two] = [join(directory, 'one.log'), join(directory, 'two.log')]
+  writeFileSync(one, '')
+  writeFileSync(two, '')
+  const following = await Following.start([join(directory, '*.log')], join(directory, 'positions'))
+  t.after(async () => {
+    await following.stop()
+    rmSync(directory, { recursive: true })
+  })
+  appendFileSync(one, 'first\n')
+  appendFileSync(two, 'other\n')
+  await until('both logs', 20_000, () => following.lines.length === 2)
+  await new Promise(resolve => setTimeout(resolve, 3500)) // longer than a log is read without data
+  appendFileSync(one, 'last\n')
+  renameSync(one, join(directory, 'one.old'))
+  linkSync(two, one)
+  await until('the last line', 20_000, () => following.lines.length === 3)
+  await until('the file is closed', 20_000, () => following.follower.counts.openFiles === 1)
+  assert.equal(following.lines[2], 'last')
 })

@@ -1,6 +1,6 @@
 /**
  * Texts are scanned as one byte per UTF-16 unit, so that offsets are those of the string. ASCII is unchanged; `fold`
- * maps the rest. There are `margin` zeros before the text and one after it, and zero is in no class: detectors look
+ * maps the rest. There are `margin` zeros before the text and two after it, and zero is in no class: detectors look
  * around without checking for the ends of the text, as long as they stop at the first unit that does not match.
  */
 export const margin = 64
@@ -99,7 +99,8 @@ export class Units {
   /** `capacity`: maximum length of a text, in UTF-16 units. */
   constructor(capacity: number) {
     this.#capacity = capacity
-    const memory = new ArrayBuffer((margin + capacity + 2) & ~1)
+    // With room for a further character: only then `write` returns the number of units for no text that it cuts off.
+    const memory = new ArrayBuffer((margin + capacity + 5) & ~1)
     this.bytes = Buffer.from(memory)
     this.pairs = new Uint16Array(memory)
   }
@@ -115,6 +116,8 @@ export class Units {
       for (let i = 0; i < length; i++) bytes[margin + i] = folded(text.charCodeAt(i))
     }
     bytes[end] = 0
+    // A zero is also a separator, and the value after it must not be one of the text before.
+    bytes[end + 1] = 0
     return end
   }
 }

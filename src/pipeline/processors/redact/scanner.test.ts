@@ -294,3 +294,32 @@ test('the quick way over a text finds what calls of all detectors everywhere fin
   const examples = afterDate.map((after): [string, number] => [`tel 2026-11-20${after}`, 0])
   fc.assert(property, { numRuns: soak ? 50_000 : 2000, examples })
 })
+
+test('a text that only just has room is scanned where its characters are', () => {
+  const key = 'AKIAQWERTYUIOPASDFGH'
+  for (let capacity = 60; capacity < 64; capacity++) {
+    const rules: readonly ScanRule[] = [{ type: 'api_key', pattern: '' }]
+    const scanner = new Scanner(rules, { capacity, redactedAt: () => 0, nowMs: () => 0 })
+    for (const wide of ['\u00e9', '\u4e2d', '\u{1f600}'])
+      for (let before = 1; before < 5; before++)
+        for (let length = capacity - 6; length <= capacity; length++) {
+          const begin = `${wide.repeat(before)} `
+          const text = `${begin}${key} `.padEnd(length - wide.length, '.') + wide
+          assert.equal(scanner.scan(text, 0), 1)
+          assert.deepEqual([scanner.starts[0], scanner.ends[0]], [begin.length, begin.length + key.length])
+        }
+  }
+})
+
+test('a flag at the end of a text has no value from the text before', () => {
+  const scanner = new Scanner([{ type: 'password', pattern: '' }], {
+    capacity: 64,
+    redactedAt: () => 0,
+    nowMs: () => 0,
+  })
+  for (const length of [40, 64]) {
+    scanner.scan('hunter2!'.repeat(8), 0)
+    assert.equal(scanner.scan('--password'.padStart(length), 0), 0)
+  }
+  assert.equal(scanner.scan('--password\0hunter2!', 0), 1)
+})

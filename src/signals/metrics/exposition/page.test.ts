@@ -396,3 +396,17 @@ test('labels that a collector uses again for other readings are not taken for th
     })
   assert.deepEqual(lines(), ['node_long{a="1",b="2",c="3"} 2', 'node_long{a="1",b="2",c="4"} 2'])
 })
+
+test('a family that vanishes in the round in which old series are removed is no longer on the page', () => {
+  for (let last = 37; last < 43; last++) {
+    const { read, lines } = pageOf()
+    for (let round = 1; round <= last + 1; round++)
+      for (const [name, family] of [['one', files] as const, ['two', gauge('two', 'T.')] as const])
+        read(name, readings => {
+          if (round === 1 && name === 'one') readings.set(family, 1, 'sda')
+          if (round <= last) readings.set(name === 'one' ? up : family, 1)
+          if (round === last) assert.ok(lines().length > 0)
+        })
+    assert.deepEqual(lines(), [], `after round ${last}`)
+  }
+})

@@ -291,9 +291,9 @@ export class Page {
       if (index.single === undefined && index.byText.size + index.byTwo.size === 0)
         this.#indexes.delete(family)
     }
+    for (const readings of this.#readings.values()) readings.forget()
     for (const slot of this.#slots.values()) {
       if (!slot.series.some(isOld)) continue
-      for (const readings of this.#readings.values()) readings.forget()
       for (const series of slot.series) if (isOld(series)) this.#bytes -= bytesOf(series)
       for (const series of slot.series)
         if (isOld(series) && slot.byPrefix?.get(series.prefix) === series) slot.byPrefix.delete(series.prefix)
@@ -335,11 +335,11 @@ class SourceReadings implements Readings {
     if (this.#at < places.length) places.length = this.#at
   }
 
-  /** Series were removed from the page: look up all of them again. */
+  /** Old series are removed from the page: places of others stay, as they tell when one of those vanishes. */
   forget(): void {
-    this.end()
-    this.#places = []
-    this.#at = 0
+    const kept = this.#places.filter(({ series }) => !isOld(series))
+    this.#at -= this.#places.slice(0, this.#at).filter(({ series }) => isOld(series)).length
+    this.#places = kept
   }
 
   set(family: Family, value: number, a?: string, b?: string, c?: string): void {
