@@ -291,10 +291,8 @@ export class FollowedLogs {
       const stats = statsOf(log.path)
       const last = log.current
       if (last !== undefined && stats !== undefined && last.isAt(stats)) return
-      if (last !== undefined) {
-        last.isRotated = true
-        this.active.add(log) // it may have grown before, and is finished once it is read
-      }
+      if (last !== undefined) last.isRotated = true
+      this.active.add(log) // it may have grown before, and is finished once it is read
       if (!stats?.isFile()) return
       const owner = this.owners.find(stats)
       // The path leads to a file that is followed under another path, or to one of its own that is back.
