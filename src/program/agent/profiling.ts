@@ -101,7 +101,7 @@ export class Profiling {
     return {
       costMs: () => {
         const { profiler, sampler } = this.#running ?? {}
-        return (profiler?.state?.cpuMs ?? 0) + (sampler?.busyMs ?? 0)
+        return (profiler?.worker.cpuMs ?? 0) + (sampler?.busyMs ?? 0)
       },
       lower: () => this.#running !== undefined && part.lower(),
       raise: () => part.raise(),

@@ -154,9 +154,7 @@ export class FrameNames {
     const reported = this.#reported
     const named = this.#named
     const met = this.#met
-    const { user, system } = process.threadCpuUsage?.() ?? { user: 0, system: 0 }
     return {
-      cpuMs: (user + system) / 1000,
       files: builder.size,
       withoutTable: builder.withoutTable,
       symbolBytes:

@@ -84,8 +84,6 @@ export interface NamedStacks {
 }
 
 export interface WorkerState {
-  /** CPU time of the thread in milliseconds; 0 if the runtime does not report it (before Node 23.9). */
-  readonly cpuMs: number
   readonly files: number
   /** Most recent files without an unwind table, with reasons. */
   readonly withoutTable: readonly { readonly path: string; readonly reason: string }[]

@@ -48,7 +48,6 @@ test('a file is handed over, and its descriptor closed when its table is made', 
   assert.ok(table?.kind === 'table' && table.id === 1 && table.table !== undefined && table.runtime === 1)
   assert.ok(table.table.rows.length > 100_000)
   assert.ok(mark?.kind === 'mark' && mark.mark === 7 && mark.state.files === 1)
-  assert.ok(mark.state.cpuMs > 0)
   await worker.close()
   assert.equal(descriptors(), before)
 })

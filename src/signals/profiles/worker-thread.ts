@@ -20,6 +20,8 @@ const bytesOfStack = 1024
 const bytesOfFrame = 16
 /** Maximum wait for the end of a thread, which a system call may delay. */
 const endMs = 3_000
+/** Interval of questions for the thread's CPU time. */
+const cpuEveryMs = 5_000
 
 /** Beside the bundle; in development, the source file. */
 const entry = ['profiling-worker.cjs', 'worker.ts']
@@ -72,6 +74,8 @@ export class WorkerThread {
   #restartMs = 0
   #startedMs = 0
   #closed = false
+  #cpuMs_ = 0
+  #cpuAskedMs = Number.NEGATIVE_INFINITY
 
   /** Throws if its program is missing. */
   constructor(options: WorkerThreadOptions) {
@@ -117,8 +121,27 @@ export class WorkerThread {
     return `the symbol thread has not responded for ${seconds} s and cannot be stopped; a file system may not respond`
   }
 
+  /** CPU milliseconds of the thread some seconds ago; 0 if the runtime does not report them (before Node 24.6). */
+  get cpuMs(): number {
+    return this.#cpuMs_
+  }
+
+  /** The question wakes both threads, so it is rare. */
+  #askForCpu(): void {
+    const now = performance.now()
+    if (now - this.#cpuAskedMs < cpuEveryMs) return
+    this.#cpuAskedMs = now
+    void this.#worker
+      ?.cpuUsage?.()
+      .then(({ user, system }) => {
+        this.#cpuMs_ = (user + system) / 1000
+      })
+      .catch(() => undefined) // it has ended
+  }
+
   /** Terminates the thread if it has not answered for long. Call periodically. */
   watch(): void {
+    this.#askForCpu()
     if (this.#worker === undefined || this.#waiting === 0 || this.#isEnding) return
     if (performance.now() - this.#silentSince < (this.#options.patienceMs ?? defaultPatienceMs)) return
     this.#isEnding = true
