@@ -11,7 +11,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { withoutRoot } from '../../../test/helpers/host-needs.ts'
 import { Following, plainSource } from '../../../test/helpers/log-following.ts'
 import { until } from '../../../test/helpers/program.ts'
@@ -88,7 +88,8 @@ test('in a round a log without data is asked once, however often others have mor
   assert.equal(turns.isDone, true)
 })
 
-test('a log that rests goes on with what is written later, and with a line that is finished then', async t => {
+/** Follows two empty logs of a new directory. */
+async function followTwo(t: TestContext) {
   const directory = mkdtempSync(join(tmpdir(), 'svc-rests-'))
   const [one, two] = [join(directory, 'one.log'), join(directory, 'two.log')]
   writeFileSync(one, '')
@@ -98,6 +99,11 @@ test('a log that rests goes on with what is written later, and with a line that 
     await following.stop()
     rmSync(directory, { recursive: true })
   })
+  return { directory, one, two, following }
+}
+
+test('a log that rests goes on with what is written later, and with a line that is finished then', async t => {
+  const { one, two, following } = await followTwo(t)
   appendFileSync(one, 'first\n')
   appendFileSync(two, 'begun ')
   await until('the first line', 20_000, () => following.lines.length === 1)
@@ -109,15 +115,7 @@ test('a log that rests goes on with what is written later, and with a line that 
 })
 
 test('a log that rests, and whose path then leads to the file of another log, is read to its end', async t => {
-  const directory = mkdtempSync(join(tmpdir(), 'svc-rests-'))
-  const [one, two] = [join(directory, 'one.log'), join(directory, 'two.log')]
-  writeFileSync(one, '')
-  writeFileSync(two, '')
-  const following = await Following.start([join(directory, '*.log')], join(directory, 'positions'))
-  t.after(async () => {
-    await following.stop()
-    rmSync(directory, { recursive: true })
-  })
+  const { directory, one, two, following } = await followTwo(t)
   appendFileSync(one, 'first\n')
   appendFileSync(two, 'other\n')
   await until('both logs', 20_000, () => following.lines.length === 2)
